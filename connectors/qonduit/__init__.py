@@ -1,0 +1,1 @@
+"""Everything that connects Qonduit to a QPU: devices and, around them, what launches workflows."""

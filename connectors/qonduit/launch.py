@@ -1,0 +1,234 @@
+"""`qonduit run`: starts StreamFlow on a workflow, shows what it does, and leaves results that are whole or not there.
+
+Inputs are checked by the workflow's own first steps before the engine starts, so that a mistake is answered by one
+sentence at once. The engine's whole log is kept beside the results.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from qonduit.errors import DataError, QonduitError, UsageError
+
+STARTED = re.compile(r"INFO +EXECUTING step (?P<step>\S+) \(job")
+FAILED = re.compile(r"ERROR +FAILED Job (?P<job>\S+) with error:")
+SCORED = re.compile(
+    r"INFO +qonduit-score: iteration (?P<iteration>\d+), score (?P<score>\S+), clusters (?P<clusters>\d+)"
+)
+LOOP_SETTINGS = {"methods": ["kmeans", "dbscan", "hierarchical"], "threshold": 0.8, "max_iterations": 10, "width": 1}
+
+
+class WorkflowError(QonduitError):
+    """A step failed while the workflow ran."""
+
+    exit_code = 1
+
+
+@dataclass
+class Launch:
+    file: Path
+    points: Path | None
+    outdir: Path
+    settings: list[str]
+    name: str | None
+    quiet: bool
+
+    def run(self) -> None:
+        started = time.monotonic()
+        self.console = Console(stderr=True, quiet=self.quiet, highlight=False)
+        outdir = _writable(self.outdir)
+        log = outdir.with_name(f"{outdir.name}.log")
+        with tempfile.TemporaryDirectory(prefix="qonduit-") as temporary:
+            scratch = Path(temporary)
+            file = self._prepare(scratch)
+            partial = Path(tempfile.mkdtemp(prefix=f".{outdir.name}.", dir=outdir.parent))
+            try:
+                self._stream(file, partial, log, scratch)
+                summary = self._publish(partial, outdir, time.monotonic() - started)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        if self.quiet:
+            print(json.dumps(summary))
+        else:
+            self._show(summary)
+
+    def _prepare(self, scratch: Path) -> Path:
+        """The StreamFlow file to run: the user's own, or a copy in which points and settings are replaced."""
+        config = _read_yaml(self.file)
+        try:
+            ((_, workflow),) = config["workflows"].items()
+            cwl = workflow["config"]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise UsageError(f"{self.file} does not describe exactly one workflow") from None
+        base = self.file.resolve().parent
+        job = base / cwl["settings"] if "settings" in cwl else None
+        inputs = _read_yaml(job) if job else {}
+        inputs |= dict(map(_setting, self.settings))
+        _check_settings(inputs, scratch)
+        if self.points:
+            matrix = scratch / "points.npy"
+            _step(["qonduit-points", "convert", str(self.points), "--out", str(matrix)])
+            inputs["points"] = {"class": "File", "path": str(matrix)}
+        if not self.points and not self.settings:
+            return self.file
+        elsewhere = scratch / "job.yml"
+        elsewhere.write_text(yaml.safe_dump(inputs))
+        workflow["config"] = cwl | {"file": str(base / cwl["file"]), "settings": str(elsewhere)}
+        (scratch / self.file.name).write_text(yaml.safe_dump(config))
+        return scratch / self.file.name
+
+    def _stream(self, file: Path, outdir: Path, log: Path, scratch: Path) -> None:
+        """Runs the engine; its working folders go with the scratch folder."""
+        command = [_beside("streamflow"), "run", str(file), "--outdir", str(outdir)]
+        command += ["--name", self.name] if self.name else []
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+        environment = {**os.environ, "PATH": path, "TMPDIR": str(scratch)}
+        with (
+            log.open("w") as record,
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+            ) as engine,
+        ):
+            assert engine.stderr is not None
+            try:
+                failure = self._follow(engine.stderr, record)
+                code = engine.wait()
+            except KeyboardInterrupt:
+                engine.wait()
+                raise WorkflowError("interrupted; nothing was written") from None
+        if code != 0:
+            reason = failure or "StreamFlow failed"
+            raise WorkflowError(f"{reason.rstrip('.')} (the whole log is in {log})")
+
+    def _follow(self, lines: IO[str], record: IO[str]) -> str | None:
+        """Shows progress; returns the first failed step's own sentence."""
+        failure = None
+        expecting = False
+        with self.console.status("starting StreamFlow ...") as status:
+            for line in lines:
+                record.write(line)
+                if expecting:
+                    failure = line.strip() or failure
+                    expecting = False
+                elif (found := FAILED.search(line)) and failure is None:
+                    failure, expecting = f"the step {found['job']} failed", True
+                elif found := STARTED.search(line):
+                    status.update(f"{found['step'].removeprefix('/').replace('/', ' · ')} ...")
+                elif found := SCORED.search(line):
+                    number, score, clusters = found["iteration"], float(found["score"]), found["clusters"]
+                    self.console.print(f"  iteration {number}: score {score:.4f}, {clusters} clusters")
+        return failure
+
+    def _publish(self, partial: Path, outdir: Path, seconds: float) -> dict[str, Any]:
+        """Completes the summary and puts the new results in the old ones' place at once."""
+        try:
+            summary: dict[str, Any] = json.loads((partial / "summary.json").read_text())
+        except (OSError, ValueError):
+            raise WorkflowError("the workflow ended without a summary.json") from None
+        summary["seconds"] = seconds
+        (partial / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        partial.chmod(0o755)
+        if outdir.exists():
+            shutil.rmtree(outdir)
+        os.replace(partial, outdir)
+        return summary
+
+    def _show(self, summary: dict[str, Any]) -> None:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_row(
+            "[bold]best score[/]", f"[bold]{summary['best_score']:.4f}[/] in iteration {summary['best_iteration']}"
+        )
+        passed = "passed" if summary["passed"] else "not passed"
+        table.add_row("threshold", f"{summary['threshold']:g}, {passed} after {len(summary['scores'])} iterations")
+        table.add_row("time", f"{summary['seconds']:.1f} s")
+        for key in ("labels", "report"):
+            table.add_row(key, str(self.outdir / summary[key]))
+        self.console.print(table)
+
+
+def _writable(outdir: Path) -> Path:
+    outdir = outdir.absolute()
+    try:
+        outdir.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--outdir: {outdir.parent} cannot be made ({error.strerror}); choose another") from None
+    if outdir.exists() and not (outdir.is_dir() and (_is_ours(outdir) or not any(outdir.iterdir()))):
+        raise UsageError(f"--outdir: {outdir} holds something else than results; choose another")
+    if not os.access(outdir.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--outdir: {outdir.parent} cannot be written; choose another")
+    return outdir
+
+
+def _is_ours(outdir: Path) -> bool:
+    return (outdir / "summary.json").is_file() and (outdir / "report.html").is_file()
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError:
+        raise UsageError(f"there is no readable file {path}; name a StreamFlow file") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise DataError(f"{path} is not YAML; mend it") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path} must hold names and values")
+    return content
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name.isidentifier() and equals):
+        raise UsageError(f"--set: '{text}' is not NAME=VALUE, such as threshold=0.7")
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UsageError(f"--set: '{value}' is not a value of YAML") from None
+
+
+def _check_settings(inputs: dict[str, Any], scratch: Path) -> None:
+    known = {name: inputs.get(name, default) for name, default in LOOP_SETTINGS.items()}
+    command = [
+        "qonduit-loop",
+        "start",
+        "--out",
+        str(scratch / "start.json"),
+        "--settings",
+        str(scratch / "checked.json"),
+    ]
+    for name, value in known.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, list):
+            command += [option, *map(str, value)]
+        else:
+            command.append(f"{option}={value}")
+    _step(command)
+
+
+def _step(command: list[str]) -> None:
+    """Runs a step's command for its checks; its sentence and exit code become ours."""
+    done = subprocess.run([_beside(command[0]), *command[1:]], capture_output=True, text=True)
+    if done.returncode != 0:
+        sentence = re.sub(r"^qonduit-[a-z ]+: (file: )?", "", done.stderr.strip())
+        error = QonduitError(sentence or f"{command[0]} failed")
+        error.exit_code = done.returncode
+        raise error
+
+
+def _beside(program: str) -> str:
+    """A program of the same environment, whether or not it is activated."""
+    beside = Path(sys.executable).with_name(program)
+    return str(beside) if beside.exists() else program

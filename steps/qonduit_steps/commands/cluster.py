@@ -1,0 +1,103 @@
+"""`qonduit-cluster`: one clustering by one method, with parameters drawn for the iteration or given by hand."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qonduit.errors import DataError, UsageError
+from qonduit_steps.command import Parser, Summary, natural, number, parser, run
+from qonduit_steps.outputs import Outputs
+from qonduit_steps.parameters import METHODS, PRESETS, draw, generator
+from qonduit_steps.partition import Labels, Partition, read_npz, write_partition
+from qonduit_steps.points import Floats, read_points
+
+LINKAGES = ("single", "complete", "average", "ward")
+TAKES = {"k": ("kmeans", "hierarchical"), "eps": ("dbscan",), "min_points": ("dbscan",), "linkage": ("hierarchical",)}
+
+
+def main() -> None:
+    run(_parser(), _work)
+
+
+def _parser() -> Parser:
+    made = parser(
+        "qonduit-cluster",
+        "Clusters the points by one method. What is not given by hand is drawn from (seed, iteration, method).",
+        "qonduit-cluster --method dbscan --points points.npy --iteration 0 --seed 7 --out labels.npz",
+    )
+    made.add_argument("--method", choices=METHODS, required=True)
+    made.add_argument("--points", type=Path, required=True, help=".npy or CSV")
+    made.add_argument("--iteration", type=natural(), default=0, help="the loop's iteration, from 0")
+    made.add_argument("--seed", type=natural(), default=0)
+    made.add_argument("--preset", choices=PRESETS, default="fitted", help="ranges that fit the data, or the papers'")
+    made.add_argument("--k", type=natural(1), help="clusters (kmeans, hierarchical)")
+    made.add_argument("--eps", type=number(1e-300, 1e150), help="reach (dbscan)")
+    made.add_argument("--min-points", type=natural(1), help="points that make a core point, itself included (dbscan)")
+    made.add_argument("--linkage", choices=LINKAGES, help="(hierarchical)")
+    made.add_argument("--tree", type=Path, help="a spanning tree from qonduit-tree, for single linkage")
+    made.add_argument("--out", type=Path, required=True, help="labels.npz")
+    return made
+
+
+def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:
+    given = {name: value for name in TAKES if (value := getattr(options, name)) is not None}
+    for name in given:
+        if options.method not in TAKES[name]:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is not for --method {options.method}; it is for {TAKES[name][0]}"
+            )
+    outputs.check(options.out, "--out")
+    points = read_points(options.points)
+    if given.get("k", 1) > len(points):
+        raise UsageError(f"--k {given['k']} is more than the {len(points)} points; ask for fewer clusters")
+    random = generator(options.seed, options.iteration, options.method)
+    parameters = draw(options.method, options.preset, points, random) | given
+    labels = _cluster(options, points, parameters, random)
+    partition = Partition(labels, options.method, parameters, options.iteration, options.seed)
+    write_partition(outputs, options.out, partition, "--out")
+    return {
+        "method": options.method,
+        "iteration": options.iteration,
+        "parameters": parameters,
+        "clusters": partition.clusters,
+        "noise": partition.noise,
+    }
+
+
+def _cluster(
+    options: argparse.Namespace, points: Floats, parameters: dict[str, Any], random: np.random.Generator
+) -> Labels:
+    if options.method == "kmeans":
+        from qonduit_steps.kernels.kmeans import kmeans, plus_plus
+
+        labels, _, _ = kmeans(points, plus_plus(points, parameters["k"], random))
+    elif options.method == "dbscan":
+        from qonduit_steps.kernels.dbscan import dbscan
+
+        labels, _ = dbscan(points, parameters["eps"], parameters["min_points"])
+    else:
+        from qonduit_steps.kernels.linkage import hierarchical
+
+        tree = _read_tree(options.tree, len(points)) if options.tree and parameters["linkage"] == "single" else None
+        labels = hierarchical(points, parameters["k"], parameters["linkage"], tree)
+    return _by_first_appearance(labels)
+
+
+def _read_tree(path: Path, points: int) -> Any:
+    edges = read_npz(path, "--tree", ("edges",))["edges"].astype(np.int64)
+    if edges.shape != (points - 1, 2) or edges.min() < 0 or edges.max() >= points:
+        raise DataError(f"--tree: {path} is not a tree of these {points} points; make it with qonduit-tree")
+    return edges
+
+
+def _by_first_appearance(labels: Any) -> Labels:
+    """Clusters renamed 0, 1, … in the order in which the input meets them; noise stays −1, empty clusters go."""
+    found, first, position = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.full(len(found), -1)
+    real = found >= 0
+    rank[np.flatnonzero(real)[np.argsort(first[real])]] = np.arange(np.count_nonzero(real))
+    return rank[position].astype(np.int32)

@@ -1,0 +1,1 @@
+"""Exact, fast kernels in numba: k-means, DBSCAN, spanning trees, linkage, silhouette."""

@@ -1,0 +1,69 @@
+"""How kernels are compiled: `@kernel` is numba's `njit`, typed, without the GIL and cached on disk.
+
+The cache lies beside the source if that can be written, else in a private folder of the user's real home:
+the engine gives each job a HOME of its own, which would otherwise mean compiling again in each.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _choose_cache() -> None:
+    here = Path(__file__).parent
+    if "NUMBA_CACHE_DIR" in os.environ or os.access(here, os.W_OK):
+        return
+    user = os.getuid()
+    home = Path(pwd.getpwuid(user).pw_dir)
+    for folder in (home / ".cache" / "qonduit-numba", Path(tempfile.gettempdir()) / f"qonduit-numba-{user}"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = folder.lstat()
+        except OSError:
+            continue
+        # Compiled code is loaded from there: nobody else may own it or write to it.
+        if status.st_uid == user and not status.st_mode & 0o022 and not folder.is_symlink():
+            os.environ["NUMBA_CACHE_DIR"] = str(folder)
+            return
+
+
+_choose_cache()
+
+import numba  # noqa: E402  (reads its environment when it is imported)
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    return cast(Callable[P, R], numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def fast_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`, but sums may be reordered so that they use vector units; for finite numbers only."""
+    fastmath = {"reassoc", "contract", "nsz", "arcp"}
+    return cast(Callable[P, R], numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function))
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A small function that is compiled into its callers."""
+    return cast(Callable[P, R], numba.njit(inline="always", error_model="numpy")(function))
+
+
+def threads() -> int:
+    """QONDUIT_THREADS, else the CPUs that this process may use."""
+    return int(os.environ.get("QONDUIT_THREADS", 0)) or len(os.sched_getaffinity(0))
+
+
+def in_threads(work: Callable[[int], R], jobs: Iterable[int]) -> list[R]:
+    """Runs `work(job)` for all jobs on all cores; what a job computes never depends on the number of threads."""
+    if threads() == 1:
+        return [work(job) for job in jobs]
+    with ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(work, jobs))
