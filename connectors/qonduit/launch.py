@@ -6,10 +6,12 @@ sentence at once. The engine's whole log is kept beside the results.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,6 @@ from typing import IO, Any
 
 import yaml
 from rich.console import Console
-from rich.table import Table
 
 from qonduit.errors import DataError, QonduitError, UsageError
 
@@ -38,6 +39,12 @@ class WorkflowError(QonduitError):
     exit_code = 1
 
 
+class InterruptedRunError(QonduitError):
+    """The user or the system ended the run."""
+
+    exit_code = 130
+
+
 @dataclass
 class Launch:
     file: Path
@@ -49,6 +56,7 @@ class Launch:
 
     def run(self) -> None:
         started = time.monotonic()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends a run in the same way as Ctrl-C
         self.console = Console(stderr=True, quiet=self.quiet, highlight=False)
         outdir = _writable(self.outdir)
         log = outdir.with_name(f"{outdir.name}.log")
@@ -100,32 +108,36 @@ class Launch:
         with (
             log.open("w") as record,
             subprocess.Popen(
-                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+                command,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # a group of its own, so that its steps can be ended with it
             ) as engine,
         ):
             assert engine.stderr is not None
             try:
                 failure = self._follow(engine.stderr, record)
-                code = engine.wait()
+                # After a failure inside a loop StreamFlow waits for ever: it is ended, with all its steps.
+                code = engine.wait() if failure is None else _end(engine)
             except KeyboardInterrupt:
-                engine.wait()
-                raise WorkflowError("interrupted; nothing was written") from None
-        if code != 0:
-            reason = failure or "StreamFlow failed"
-            raise WorkflowError(f"{reason.rstrip('.')} (the whole log is in {log})")
+                _end(engine)
+                raise InterruptedRunError("interrupted; nothing was written") from None
+        if failure is not None or code != 0:
+            raise WorkflowError(f"{(failure or 'StreamFlow failed').rstrip('.')} (the whole log is in {log})")
 
     def _follow(self, lines: IO[str], record: IO[str]) -> str | None:
         """Shows progress; returns the first failed step's own sentence."""
         failure = None
-        expecting = False
         with self.console.status("starting StreamFlow ...") as status:
             for line in lines:
                 record.write(line)
-                if expecting:
-                    failure = line.strip() or failure
-                    expecting = False
-                elif (found := FAILED.search(line)) and failure is None:
-                    failure, expecting = f"the step {found['job']} failed", True
+                if failure is not None:
+                    return line.strip() or failure
+                if found := FAILED.search(line):
+                    failure = f"the step {found['job']} failed"
                 elif found := STARTED.search(line):
                     status.update(f"{found['step'].removeprefix('/').replace('/', ' · ')} ...")
                 elif found := SCORED.search(line):
@@ -148,16 +160,16 @@ class Launch:
         return summary
 
     def _show(self, summary: dict[str, Any]) -> None:
-        table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_row(
-            "[bold]best score[/]", f"[bold]{summary['best_score']:.4f}[/] in iteration {summary['best_iteration']}"
-        )
         passed = "passed" if summary["passed"] else "not passed"
-        table.add_row("threshold", f"{summary['threshold']:g}, {passed} after {len(summary['scores'])} iterations")
-        table.add_row("time", f"{summary['seconds']:.1f} s")
-        for key in ("labels", "report"):
-            table.add_row(key, str(self.outdir / summary[key]))
-        self.console.print(table)
+        lines = {
+            "best score": f"{summary['best_score']:.4f} in iteration {summary['best_iteration']}",
+            "threshold": f"{summary['threshold']:g}, {passed} after {len(summary['scores'])} iterations",
+            "time": f"{summary['seconds']:.1f} s",
+            "labels": self.outdir / summary["labels"],
+            "report": self.outdir / summary["report"],
+        }
+        for name, value in lines.items():
+            self.console.print(f"{name:<12}{value}", soft_wrap=True, markup=False)
 
 
 def _writable(outdir: Path) -> Path:
@@ -226,6 +238,16 @@ def _step(command: list[str]) -> None:
         error = QonduitError(sentence or f"{command[0]} failed")
         error.exit_code = done.returncode
         raise error
+
+
+def _end(engine: subprocess.Popen[str]) -> int:
+    """Ends the engine and every step that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(engine.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            engine.wait(timeout=5)
+    return engine.wait()
 
 
 def _beside(program: str) -> str:

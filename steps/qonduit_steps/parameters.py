@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from qonduit_steps.loop import METHODS
 from qonduit_steps.points import Floats
 
-METHODS = ("kmeans", "dbscan", "hierarchical")
 PRESETS = ("fitted", "papers")
 K_RANGE = (4, 10)
 PAPERS_EPS = (1.2, 4.5)
