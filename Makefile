@@ -22,9 +22,10 @@ $(VENV)/bin/python:
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: requirements-run.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/run.stamp: requirements-build.lock requirements-run.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Installing what the default run needs ..."
-	@$(PIP) install -q --no-compile --require-hashes -r requirements-run.lock
+	@$(PIP) install -q --no-compile --require-hashes -r requirements-build.lock
+	@$(PIP) install -q --no-compile --require-hashes --no-build-isolation --use-pep517 -r requirements-run.lock
 	@$(PIP) install -q --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -35,7 +36,7 @@ $(VENV)/kernels.stamp: $(VENV)/run.stamp $(SOURCES)
 
 $(VENV)/test.stamp: requirements.lock $(VENV)/kernels.stamp
 	@echo "Installing what the tests need ..."
-	@$(PIP) install -q --no-compile --require-hashes -r requirements.lock
+	@$(PIP) install -q --no-compile --require-hashes --no-build-isolation --use-pep517 -r requirements.lock
 	@touch $@
 
 test: lint docs unit
@@ -54,10 +55,11 @@ docs: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/steps.py
 
+LOCK := $(BIN)/uv pip compile --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 -q
 lock: $(VENV)/test.stamp
-	printf 'setuptools>=77\n' | $(BIN)/uv pip compile pyproject.toml - --extra dev $(LOCK) -o requirements.lock
-	printf 'setuptools>=77\n' | $(BIN)/uv pip compile pyproject.toml - -c requirements.lock $(LOCK) -o requirements-run.lock
-LOCK := --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 -q
+	printf 'setuptools>=77\n' | $(LOCK) pyproject.toml - --extra dev -o requirements.lock
+	printf 'setuptools>=77\n' | $(LOCK) pyproject.toml - -c requirements.lock -o requirements-run.lock
+	printf 'setuptools>=77\n' | $(LOCK) - -c requirements.lock -o requirements-build.lock
 
 clean:
 	rm -rf $(VENV) build dist site results .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
