@@ -19,8 +19,11 @@ def environment(home: Path) -> dict[str, str]:
     """A PATH with the steps but without node, and a home of its own."""
     tools = home / "bin"
     tools.mkdir(parents=True)
-    for name in ("sh", "bash", "env", "cat", "cp", "ln", "mkdir", "rm", "mv", "test", "readlink", "find", "stat", "tar", "base64",
-                 "sha1sum", "sort", "touch", "chmod", "awk", "printf", "dirname", "basename", "realpath", "uname", "nproc"):  # fmt: skip
+    needed = (
+        "sh bash env cat cp ln mkdir rm mv test readlink find stat tar base64 sha1sum sort touch chmod awk printf dirname "
+        "basename realpath uname nproc"
+    )
+    for name in needed.split():
         for folder in ("/usr/bin", "/bin"):
             if Path(folder, name).exists():
                 (tools / name).symlink_to(Path(folder, name))
