@@ -20,8 +20,8 @@ def environment(home: Path) -> dict[str, str]:
     tools = home / "bin"
     tools.mkdir(parents=True)
     needed = (
-        "sh bash env cat cp ln mkdir rm mv test readlink find stat tar base64 sha1sum sort touch chmod awk printf dirname "
-        "basename realpath uname nproc"
+        "sh bash env cat cp ln mkdir rm mv test readlink find stat tar base64 sha1sum sort touch chmod awk "
+        "printf dirname basename realpath uname nproc"
     )
     for name in needed.split():
         for folder in ("/usr/bin", "/bin"):
