@@ -23,6 +23,7 @@ from qonduit_steps.selection import assemble, mean_silhouette
 def whole_iteration(points: Any, seed: int = 3, iteration: int = 1) -> float:
     partitions = []
     for method in METHODS:
+        labels: Any
         random = generator(seed, iteration, method)
         parameters = draw(method, "papers", points, random)
         if method == "kmeans":

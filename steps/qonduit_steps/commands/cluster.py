@@ -75,17 +75,15 @@ def _cluster(
     if options.method == "kmeans":
         from qonduit_steps.kernels.kmeans import kmeans, plus_plus
 
-        labels, _, _ = kmeans(points, plus_plus(points, parameters["k"], random))
-    elif options.method == "dbscan":
+        return _by_first_appearance(kmeans(points, plus_plus(points, parameters["k"], random))[0])
+    if options.method == "dbscan":
         from qonduit_steps.kernels.dbscan import dbscan
 
-        labels, _ = dbscan(points, parameters["eps"], parameters["min_points"])
-    else:
-        from qonduit_steps.kernels.linkage import hierarchical
+        return _by_first_appearance(dbscan(points, parameters["eps"], parameters["min_points"])[0])
+    from qonduit_steps.kernels.linkage import hierarchical
 
-        tree = _read_tree(options.tree, len(points)) if options.tree and parameters["linkage"] == "single" else None
-        labels = hierarchical(points, parameters["k"], parameters["linkage"], tree)
-    return _by_first_appearance(labels)
+    tree = _read_tree(options.tree, len(points)) if options.tree and parameters["linkage"] == "single" else None
+    return _by_first_appearance(hierarchical(points, parameters["k"], parameters["linkage"], tree))
 
 
 def _read_tree(path: Path, points: int) -> Any:

@@ -16,9 +16,9 @@ def main() -> None:
         dbscan.dbscan(points, 0.3, 5)
         linkage.hierarchical(points, 3, "single")
         linkage.hierarchical(points, 3, "ward")
-        silhouette.silhouette_samples(points, labels)
+        silhouette.silhouette_samples(points, labels.astype(np.int64))
     in_plane = np.ascontiguousarray(points[:, :2])
-    silhouette._by_cluster(silhouette._group(in_plane, labels))
+    silhouette._by_cluster(silhouette._group(in_plane, labels.astype(np.int64)))
     multipole.distance_sums(in_plane, in_plane)
 
 

@@ -1,0 +1,103 @@
+"""The reference pages that cannot go stale: MkDocs calls this hook, which fills their markers when a page is built.
+
+Inputs and outputs come from the workflow's CWL, options from the commands' own `--help`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = ROOT / "workflows"
+COMMANDS = {
+    "qonduit": ["run"],
+    "qonduit-points": ["blobs", "csv", "npy", "convert"],
+    "qonduit-tree": [],
+    "qonduit-cluster": [],
+    "qonduit-aggregate": [],
+    "qonduit-solve": [],
+    "qonduit-score": [],
+    "qonduit-loop": ["start", "gate", "select"],
+    "qonduit-report": [],
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    for name, make in MAKERS.items():
+        marker = f"<!-- generated: {name} -->"
+        if marker in markdown:
+            markdown = markdown.replace(marker, make())
+    return markdown
+
+
+def workflow() -> str:
+    """Inputs and outputs of the main workflow as tables."""
+    content = yaml.safe_load((WORKFLOWS / "clustering-aggregation.cwl").read_text(encoding="utf-8"))
+    inputs = [
+        [f"`{name}`", _type(item), _default(item), _cell(item["doc"])] for name, item in content["inputs"].items()
+    ]
+    outputs = [[f"`{name}`", _type(item), _cell(item["doc"])] for name, item in content["outputs"].items()]
+    return "\n\n".join(
+        (
+            content["doc"].strip(),
+            "## Inputs\n\n" + _table(["Input", "Type", "Default", "Meaning"], inputs),
+            "## Outputs\n\n" + _table(["Output", "Type", "Meaning"], outputs),
+        )
+    )
+
+
+def tools() -> str:
+    """One row for each tool: its file, its command and its doc."""
+    rows = []
+    for path in sorted((WORKFLOWS / "tools").glob("*.cwl")):
+        tool = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rows.append([f"`tools/{path.name}`", f"`{' '.join(tool['baseCommand'])}`", _cell(tool["doc"])])
+    return _table(["File", "Command", "What it does"], rows)
+
+
+def commands() -> str:
+    """The `--help` of every command and subcommand."""
+    return "\n\n".join(
+        f"## {command}\n\n" + "\n\n".join(_help(command, *sub) for sub in ([], *([name] for name in subcommands)))
+        for command, subcommands in COMMANDS.items()
+    )
+
+
+MAKERS: Mapping[str, Callable[[], str]] = {"workflow": workflow, "tools": tools, "commands": commands}
+
+
+def _help(*command: str) -> str:
+    program = Path(sys.executable).with_name(command[0])
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [program, *command[1:], "--help"], capture_output=True, encoding="utf-8", check=True, env=environment
+    )
+    text = "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()).strip("\n")
+    return f'```text title="{" ".join(command)} --help"\n{text}\n```'
+
+
+def _type(item: Mapping[str, Any]) -> str:
+    return f"`{item['type']}`"
+
+
+def _default(item: Mapping[str, Any]) -> str:
+    if "default" in item:
+        value = item["default"]
+        return f"`{', '.join(value) if isinstance(value, list) else value}`"
+    return "optional" if item["type"].endswith("?") else "required"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
