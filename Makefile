@@ -1,4 +1,4 @@
-# make run    the default workflow on the papers' 80,000 points (POINTS=my.csv for yours)
+# make run    the default workflow on the papers' 80,000 points; POINTS=my.csv for yours, SET="threshold=0.7 seed=1"
 # make test   everything: lint, types, tests, documentation, the default run in a fresh clone
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 
 run: $(VENV)/kernels.stamp
-	@$(BIN)/qonduit run --outdir $(RESULTS) $(if $(POINTS),--points $(POINTS))
+	@$(BIN)/qonduit run --outdir $(RESULTS) $(if $(POINTS),--points "$(POINTS)") $(addprefix --set ,$(SET))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Qonduit needs Python 3.11 or newer as $(PYTHON)." >&2; exit 1; }
@@ -50,7 +50,7 @@ unit: $(VENV)/test.stamp
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/test.stamp
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/steps.py

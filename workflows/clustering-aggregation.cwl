@@ -53,7 +53,8 @@ inputs:
     type: string
     default: auto
     doc: |
-      What an overlap costs in the QUBO: "auto" (just above what is needed), "n" (the number of points), or a number.
+      What an overlap costs in the QUBO: "auto" (just above what is needed), "n" (the papers' number of clusters, in
+      units of the weight of all points), or a number.
   shots:
     type: int
     default: 100
@@ -121,7 +122,16 @@ outputs:
 steps:
   start:
     run: tools/loop-start.cwl
-    in: {methods: methods, threshold: threshold, max_iterations: max_iterations, width: width}
+    in:
+      methods: methods
+      threshold: threshold
+      max_iterations: max_iterations
+      width: width
+      preset: preset
+      weights: weights
+      penalty: penalty
+      seed: seed
+      shots: shots
     out: [indices, settings]
   convert:
     run: tools/points.cwl

@@ -28,7 +28,7 @@ def _qonduit() -> None:
 def run(
     file: Annotated[Path, typer.Argument(help="The StreamFlow file.")] = Path("streamflow.yml"),
     points: Annotated[
-        Path | None, typer.Option(help="Your points: CSV or .npy; else those of the StreamFlow file.")
+        Path | None, typer.Option(help="Your points, CSV or .npy; the methods' ranges are then fitted to them.")
     ] = None,
     outdir: Annotated[Path, typer.Option(help="Where the results go.")] = Path("results/clustering-aggregation"),
     settings: Annotated[

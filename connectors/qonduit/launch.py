@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,8 @@ from typing import IO, Any
 import yaml
 from rich.console import Console
 
+from qonduit.devices.registry import open_device
+from qonduit.devices.settings import VARIABLE, settings_from_environment
 from qonduit.errors import DataError, QonduitError, UsageError
 
 STARTED = re.compile(r"INFO +EXECUTING step (?P<step>\S+) \(job")
@@ -30,7 +33,6 @@ FAILED = re.compile(r"ERROR +FAILED Job (?P<job>\S+) with error:")
 SCORED = re.compile(
     r"INFO +qonduit-score: iteration (?P<iteration>\d+), score (?P<score>\S+), clusters (?P<clusters>\d+)"
 )
-LOOP_SETTINGS = {"methods": ["kmeans", "dbscan", "hierarchical"], "threshold": 0.8, "max_iterations": 10, "width": 1}
 
 
 class WorkflowError(QonduitError):
@@ -63,7 +65,7 @@ class Launch:
         with tempfile.TemporaryDirectory(prefix="qonduit-") as temporary:
             scratch = Path(temporary)
             file = self._prepare(scratch)
-            partial = Path(tempfile.mkdtemp(prefix=f".{outdir.name}.", dir=outdir.parent))
+            partial = _beside_results(outdir)
             try:
                 self._stream(file, partial, log, scratch)
                 summary = self._publish(partial, outdir, time.monotonic() - started)
@@ -83,10 +85,13 @@ class Launch:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise UsageError(f"{self.file} does not describe exactly one workflow") from None
         base = self.file.resolve().parent
-        job = base / cwl["settings"] if "settings" in cwl else None
-        inputs = _read_yaml(job) if job else {}
-        inputs |= dict(map(_setting, self.settings))
-        _check_settings(inputs, scratch)
+        known = _read_yaml(base / cwl["file"])["inputs"]
+        inputs = _read_yaml(base / cwl["settings"]) if "settings" in cwl else {}
+        if self.points:
+            inputs["preset"] = "fitted"  # the file's own preset was chosen for other points
+        inputs |= dict(_setting(text, known) for text in self.settings)
+        _check_settings(inputs, known, scratch)
+        open_device(settings_from_environment())
         if self.points:
             matrix = scratch / "points.npy"
             _step(["qonduit-points", "convert", str(self.points), "--out", str(matrix)])
@@ -105,6 +110,9 @@ class Launch:
         command += ["--name", self.name] if self.name else []
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
         environment = {**os.environ, "PATH": path, "TMPDIR": str(scratch)}
+        device = Path(environment.get(VARIABLE, ""))
+        if device.is_file():  # every job has a working folder of its own
+            environment[VARIABLE] = str(device.resolve())
         with (
             log.open("w") as record,
             subprocess.Popen(
@@ -163,13 +171,17 @@ class Launch:
         passed = "passed" if summary["passed"] else "not passed"
         lines = {
             "best score": f"{summary['best_score']:.4f} in iteration {summary['best_iteration']}",
-            "threshold": f"{summary['threshold']:g}, {passed} after {len(summary['scores'])} iterations",
+            "threshold": f"{summary['threshold']:g}, {passed} after {_count(summary['scores'])}",
             "time": f"{summary['seconds']:.1f} s",
             "labels": self.outdir / summary["labels"],
             "report": self.outdir / summary["report"],
         }
         for name, value in lines.items():
             self.console.print(f"{name:<12}{value}", soft_wrap=True, markup=False)
+
+
+def _count(scores: list[float]) -> str:
+    return "1 iteration" if len(scores) == 1 else f"{len(scores)} iterations"
 
 
 def _writable(outdir: Path) -> Path:
@@ -183,6 +195,13 @@ def _writable(outdir: Path) -> Path:
     if not os.access(outdir.parent, os.W_OK | os.X_OK):
         raise UsageError(f"--outdir: {outdir.parent} cannot be written; choose another")
     return outdir
+
+
+def _beside_results(outdir: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{outdir.name}.", dir=outdir.parent))
+    except OSError as error:
+        raise UsageError(f"--outdir: {outdir.parent} cannot be written ({error.strerror}); choose another") from None
 
 
 def _is_ours(outdir: Path) -> bool:
@@ -201,32 +220,25 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _setting(text: str, known: Collection[str]) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
-    if not (name.isidentifier() and equals):
+    if not equals:
         raise UsageError(f"--set: '{text}' is not NAME=VALUE, such as threshold=0.7")
+    if name not in known:
+        raise UsageError(f"--set: the workflow has no input '{name}'; it has {', '.join(sorted(known))}")
     try:
         return name, yaml.safe_load(value)
     except yaml.YAMLError:
         raise UsageError(f"--set: '{value}' is not a value of YAML") from None
 
 
-def _check_settings(inputs: dict[str, Any], scratch: Path) -> None:
-    known = {name: inputs.get(name, default) for name, default in LOOP_SETTINGS.items()}
-    command = [
-        "qonduit-loop",
-        "start",
-        "--out",
-        str(scratch / "start.json"),
-        "--settings",
-        str(scratch / "checked.json"),
-    ]
-    for name, value in known.items():
+def _check_settings(inputs: dict[str, Any], known: dict[str, Any], scratch: Path) -> None:
+    """The workflow's own first step checks all settings but the points."""
+    command = ["qonduit-loop", "start", f"--out={scratch / 'start.json'}", f"--settings={scratch / 'checked.json'}"]
+    for name in sorted(known.keys() - {"points"}):
+        value = inputs.get(name, known[name].get("default"))
         option = f"--{name.replace('_', '-')}"
-        if isinstance(value, list):
-            command += [option, *map(str, value)]
-        else:
-            command.append(f"{option}={value}")
+        command += [option, *map(str, value)] if isinstance(value, list) else [f"{option}={value}"]
     _step(command)
 
 

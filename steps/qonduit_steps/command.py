@@ -145,6 +145,19 @@ def natural(low: int = 0, high: float = math.inf) -> Callable[[str], Any]:
     return parse
 
 
+def penalty(text: str) -> str | float:
+    """An argparse type: what an overlap costs."""
+    if text in ("auto", "n"):
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor n nor a number") from None
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
 def read_json(path: Path, option: str) -> Any:
     """The JSON in a file, or one sentence that says what is wrong with it."""
     try:

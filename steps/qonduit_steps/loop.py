@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 METHODS = ("kmeans", "dbscan", "hierarchical")
+PRESETS = ("fitted", "papers")
+WEIGHTS = ("silhouette", "size")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from qonduit_steps.points import Floats
 from qonduit_steps.problem import Cluster, InputPartition, Member, Penalty, Problem
 
 Ints = npt.NDArray[np.int64]
-WEIGHTS = ("silhouette", "size")
 ABOVE = 1.01  # how far `auto` stays above the least penalty that forbids overlaps
 
 

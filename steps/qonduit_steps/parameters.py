@@ -14,7 +14,6 @@ import numpy as np
 from qonduit_steps.loop import METHODS
 from qonduit_steps.points import Floats
 
-PRESETS = ("fitted", "papers")
 K_RANGE = (4, 10)
 PAPERS_EPS = (1.2, 4.5)
 PAPERS_MIN_POINTS = 10

@@ -66,12 +66,19 @@ def test_progress_and_a_summary_are_shown_to_a_person(tmp_path: Path, home: Path
         (["--set", "width=0"], 2, "0"),
         (["--set", "methods=[kmeans, magic]"], 2, "'magic'"),
         (["--set", "threshold"], 2, "is not NAME=VALUE"),
+        (["--set", "treshold=0.3"], 2, "the workflow has no input 'treshold'; it has"),
+        (["--set", "preset=x"], 2, "'x'"),
+        (["--set", "weights=x"], 2, "'x'"),
+        (["--set", "penalty=-1"], 2, "-1"),
+        (["--set", "seed=1.5"], 2, "'1.5' is not a whole number"),
+        (["--set", "shots=0"], 2, "0 is less than 1"),
         (["--points", "nowhere.csv"], 2, "there is no file nowhere.csv"),
         (["--points", "README.md"], 65, "README.md"),
         (["nothing.yml"], 2, "nothing.yml"),
         (["pyproject.toml"], 65, "pyproject.toml"),
         (["--outdir", "tests"], 2, "holds something else than results"),
         (["--outdir", "/proc/nothing/here"], 2, "--outdir"),
+        (["--outdir", "/proc/nothing"], 2, "--outdir"),
     ],
 )
 def test_a_mistake_is_answered_by_one_sentence_before_the_engine_starts(
@@ -85,22 +92,38 @@ def test_a_mistake_is_answered_by_one_sentence_before_the_engine_starts(
     assert list(tmp_path.iterdir()) == []
 
 
+def workflow_with(tool: str, script: str, folder: Path) -> None:
+    """A copy of the workflow in which one tool is a stand-in, for `qonduit run` in that folder."""
+    shutil.copytree(ROOT / "workflows", folder / "workflows")
+    shutil.copy(ROOT / "streamflow.yml", folder)
+    fake = folder / "stand-in"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    description = folder / "workflows" / "tools" / f"{tool}.cwl"
+    description.write_text(description.read_text().replace(f"qonduit-{tool}", str(fake)))
+
+
 def test_a_step_that_fails_inside_the_loop_ends_the_run_with_its_own_sentence(tmp_path: Path, home: Path) -> None:
-    done = run("--points", SMALL, "--outdir", tmp_path / "out", HOME=str(home), QONDUIT_DEVICE="teleporter")
+    workflow_with("solve", "echo 'qonduit-solve: the QPU has melted; buy another' >&2; exit 69", tmp_path)
+    line, environment = command("--points", SMALL, "--outdir", tmp_path / "out", HOME=str(home))
+    done = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=180)
     assert done.returncode == 1
-    assert "teleporter" in done.stderr
-    assert "out.log" in done.stderr
+    log = tmp_path / "out.log"
+    last = done.stderr.splitlines()[-1]
+    assert last == f"qonduit: qonduit-solve: the QPU has melted; buy another (the whole log is in {log})"
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
-    assert "FAILED Job /loop/iteration/solve" in (tmp_path / "out.log").read_text()
+    assert "FAILED Job /loop/iteration/solve" in log.read_text()
 
 
 def test_results_of_an_earlier_run_survive_a_run_that_fails(tmp_path: Path, home: Path) -> None:
+    workflow_with("score", "exit 70", tmp_path)
     out = tmp_path / "out"
     out.mkdir()
     for name in ("summary.json", "report.html"):
         (out / name).write_text("{}")
-    done = run("--points", SMALL, "--outdir", out, HOME=str(home), QONDUIT_DEVICE="teleporter")
+    line, environment = command("--points", SMALL, "--outdir", out, HOME=str(home))
+    done = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=180)
     assert done.returncode == 1
     assert sorted(file.name for file in out.iterdir()) == ["report.html", "summary.json"]
 
@@ -109,20 +132,9 @@ def test_results_of_an_earlier_run_survive_a_run_that_fails(tmp_path: Path, home
 def test_an_interrupted_run_leaves_no_process_and_no_results(
     number: signal.Signals, tmp_path: Path, home: Path
 ) -> None:
-    scripts = tmp_path / "bin"
-    scripts.mkdir()
-    for program in ("streamflow", "qonduit", "python"):
-        (scripts / program).symlink_to(BIN / program)
     started = tmp_path / "started"
-    fake = scripts / "qonduit-tree"
-    fake.write_text(f"#!/bin/sh\necho $$ > {started}.part\nmv {started}.part {started}\nexec sleep 600\n")
-    fake.chmod(0o755)
+    workflow_with("tree", f"echo $$ > {started}.part; mv {started}.part {started}; exec sleep 600", tmp_path)
     line, environment = command("--points", SMALL, "--outdir", tmp_path / "out", HOME=str(home))
-    # The engine finds steps beside the interpreter first, so the slow stand-in replaces the step through the CWL.
-    shutil.copytree(ROOT / "workflows", tmp_path / "workflows")
-    shutil.copy(ROOT / "streamflow.yml", tmp_path)
-    tool = tmp_path / "workflows" / "tools" / "tree.cwl"
-    tool.write_text(tool.read_text().replace("qonduit-tree", str(fake)))
     process = subprocess.Popen(line, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not started.exists():
@@ -145,3 +157,20 @@ def runs(process: str) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_a_device_that_is_not_known_is_named_before_the_engine_starts(tmp_path: Path) -> None:
+    done = run("--outdir", tmp_path / "out", QONDUIT_DEVICE="teleporter")
+    assert done.returncode == 2
+    assert "there is no device kind 'teleporter'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_file_may_be_named_by_a_relative_path(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "device.json").write_text('{"kind": "exact"}')
+    relative = os.path.relpath(tmp_path / "device.json", ROOT)
+    done = run("--points", SMALL, "--outdir", tmp_path / "out", "--json", HOME=str(home), QONDUIT_DEVICE=relative)
+    assert done.returncode == 0, done.stderr
+    samples = json.loads((tmp_path / "out" / "samples.json").read_text())
+    assert samples["device"]["kind"] == "exact"
+    assert samples["best"]["proved_optimal"]

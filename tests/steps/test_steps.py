@@ -241,6 +241,23 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(name: str, points: Path, t
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.parametrize("threads", ["-1", "0", "two"])
+def test_a_wrong_number_of_threads_is_one_sentence(threads: str, points: Path, tmp_path: Path) -> None:
+    done = run(
+        "qonduit-cluster",
+        "--method",
+        "kmeans",
+        "--points",
+        points,
+        "--out",
+        tmp_path / "k.npz",
+        QONDUIT_THREADS=threads,
+    )
+    assert done.returncode == 2
+    assert "QONDUIT_THREADS" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_steps_do_not_need_streamflow() -> None:
     blocked = "import sys; sys.modules['streamflow'] = None; import qonduit_steps.commands.{}"
     for command in COMMANDS:

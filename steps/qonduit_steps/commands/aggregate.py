@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
-from qonduit_steps.command import Parser, Summary, parser, run
+from qonduit_steps.command import Parser, Summary, parser, penalty, run
+from qonduit_steps.loop import WEIGHTS
 from qonduit_steps.outputs import Outputs
-from qonduit_steps.overlap import WEIGHTS, aggregation_problem
+from qonduit_steps.overlap import aggregation_problem
 from qonduit_steps.partition import read_partition
 from qonduit_steps.points import read_points
 from qonduit_steps.problem import problem_to_json
@@ -27,21 +27,9 @@ def _parser() -> Parser:
     made.add_argument("--points", type=Path, required=True, help=".npy or CSV")
     made.add_argument("--labels", type=Path, nargs="+", required=True, help="files of qonduit-cluster", metavar="NPZ")
     made.add_argument("--weights", choices=WEIGHTS, default="silhouette", help="silhouettes, or the papers' size")
-    made.add_argument("--penalty", type=_penalty, default="auto", help="auto, n (the papers') or a number", metavar="λ")
+    made.add_argument("--penalty", type=penalty, default="auto", help="auto, n (the papers') or a number", metavar="λ")
     made.add_argument("--out", type=Path, required=True, help="problem.json")
     return made
-
-
-def _penalty(text: str) -> str | float:
-    if text in ("auto", "n"):
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor n nor a number") from None
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
 
 
 def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:

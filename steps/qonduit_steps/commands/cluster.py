@@ -10,9 +10,9 @@ import numpy as np
 
 from qonduit.errors import DataError, UsageError
 from qonduit_steps.command import Parser, Summary, natural, number, parser, run
-from qonduit_steps.loop import METHODS
+from qonduit_steps.loop import METHODS, PRESETS
 from qonduit_steps.outputs import Outputs
-from qonduit_steps.parameters import PRESETS, draw, generator
+from qonduit_steps.parameters import draw, generator
 from qonduit_steps.partition import Labels, Partition, read_npz, write_partition
 from qonduit_steps.points import Floats, read_points
 

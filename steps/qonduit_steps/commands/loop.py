@@ -66,6 +66,12 @@ def _add_start(actions: Any) -> None:
         "qonduit-loop start --methods kmeans dbscan --max-iterations 10 --settings settings.json --out next.json",
     )
     made.add_argument("--methods", nargs="+", required=True, choices=loop.METHODS, help="the clustering methods to use")
+    # What later steps will be given: a mistake shall show before any work.
+    made.add_argument("--preset", choices=loop.PRESETS, help="where the methods' parameters are drawn from")
+    made.add_argument("--weights", choices=loop.WEIGHTS, help="what a cluster is worth")
+    made.add_argument("--penalty", type=command.penalty, metavar="λ", help="what an overlap costs: auto, n or a number")
+    made.add_argument("--seed", type=command.natural(), metavar="N", help="what all random numbers follow from")
+    made.add_argument("--shots", type=command.natural(1), metavar="N", help="samples of the solver")
     made.add_argument(
         "--settings", type=Path, required=True, metavar="FILE", help="where to write the checked settings"
     )

@@ -29,9 +29,9 @@ def _parser() -> Parser:
     )
     kinds = made.add_subparsers(dest="kind", required=True, metavar="blobs|csv|npy|convert")
     make = kinds.add_parser("blobs", help="Gaussian blobs; by default the papers' 80,000 points", allow_abbrev=False)
-    make.add_argument("--points", type=natural(2), default=PAPERS["points"], metavar="N")
-    make.add_argument("--centres", type=natural(1), default=PAPERS["centres"], metavar="N")
-    make.add_argument("--dimensions", type=natural(1), default=PAPERS["dimensions"], metavar="N")
+    make.add_argument("--points", type=natural(2), default=PAPERS["points"], metavar="N", help="how many (%(default)s)")
+    make.add_argument("--centres", type=natural(1), default=PAPERS["centres"], metavar="N", help="blobs (%(default)s)")
+    make.add_argument("--dimensions", type=natural(1), default=PAPERS["dimensions"], metavar="N", help="(%(default)s)")
     make.add_argument(
         "--spread", type=number(1e-9, 1e9), default=PAPERS["spread"], help="standard deviation of a blob (1)"
     )

@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
+from qonduit.errors import UsageError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -58,7 +60,12 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 def threads() -> int:
     """QONDUIT_THREADS, else the CPUs that this process may use."""
-    return int(os.environ.get("QONDUIT_THREADS", 0)) or len(os.sched_getaffinity(0))
+    given = os.environ.get("QONDUIT_THREADS", "")
+    if not given:
+        return len(os.sched_getaffinity(0))
+    if not given.isdecimal() or int(given) < 1:
+        raise UsageError(f"QONDUIT_THREADS: '{given}' is not a whole number from 1; correct or unset it")
+    return int(given)
 
 
 def in_threads(work: Callable[[int], R], jobs: Iterable[int]) -> list[R]:
@@ -67,3 +74,6 @@ def in_threads(work: Callable[[int], R], jobs: Iterable[int]) -> list[R]:
         return [work(job) for job in jobs]
     with ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(work, jobs))
+
+
+threads()  # a wrong QONDUIT_THREADS shows at once, not only where there is much to do

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from qonduit_steps.kernels.compiled import inlined, kernel
+from qonduit_steps.kernels.compiled import inlined, kernel, threads
 from qonduit_steps.kernels.envelope import within_reach
 from qonduit_steps.kernels.kdtree import Floats, Ints
 
@@ -297,7 +297,7 @@ def _by_tree(points: Floats, eps: float, min_points: int) -> tuple[Ints, Flags]:
 
     n = len(points)
     tree = cKDTree(points)
-    counts = tree.query_ball_point(points, eps, return_length=True, workers=-1)
+    counts = tree.query_ball_point(points, eps, return_length=True, workers=threads())
     core = counts >= min_points
     inside = np.flatnonzero(core)
     labels = np.full(n, -1, np.int64)
@@ -333,6 +333,6 @@ def _blocks(counts: Ints, most: int = 4_000_000) -> list[Ints]:
 
 
 def _pairs(tree: object, queries: Floats, eps: float) -> tuple[Ints, Ints]:
-    found = tree.query_ball_point(queries, eps, workers=-1)  # type: ignore[attr-defined]
+    found = tree.query_ball_point(queries, eps, workers=threads())  # type: ignore[attr-defined]
     lengths = np.fromiter(map(len, found), np.int64, len(found))
     return np.repeat(np.arange(len(found)), lengths), np.concatenate([np.asarray(f, np.int64) for f in found])
