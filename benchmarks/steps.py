@@ -73,9 +73,9 @@ def papers_points(n: int = 80_000) -> Any:
 def own_process(code: str) -> dict[str, float]:
     """Runs code that fills a dict `result`, in a process of its own; adds that process's peak memory."""
     script = (
-        "import json, resource, time\nresult = {}\n"
+        "import json, time\nfrom qonduit_steps.command import peak_mb\nresult = {}\n"
         + code
-        + "\nresult['peak_mb'] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\nprint(json.dumps(result))"
+        + "\nresult['peak_mb'] = peak_mb()\nprint(json.dumps(result))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HERE)
     return dict(json.loads(done.stdout.splitlines()[-1]))

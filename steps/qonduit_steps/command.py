@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,18 +92,23 @@ def _short(value: object) -> str:
 
 def record(options: argparse.Namespace, summary: Summary) -> dict[str, Any]:
     """What this step did and what it cost so far, for `--record`, the run's history and the report."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
     earlier = [read_json(path, "--earlier") for path in getattr(options, "earlier", None) or []]
     return {
         "step": options.step,
         "started": options.started,
         "seconds": time.perf_counter() - options.clock,
         "process_seconds": time.clock_gettime(time.CLOCK_BOOTTIME) - _process_start(),
-        "cpu_seconds": usage.ru_utime + usage.ru_stime,
-        "peak_mb": usage.ru_maxrss / 1024,
+        "cpu_seconds": time.process_time(),
+        "peak_mb": peak_mb(),
         "summary": summary,
         **({"earlier": earlier} if earlier else {}),
     }
+
+
+def peak_mb() -> float:
+    """The most memory that this program has used; `ru_maxrss` would include what its parent had before exec."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def _process_start() -> float:
