@@ -31,6 +31,7 @@ $(VENV)/run.stamp: requirements-build.lock requirements-run.lock pyproject.toml 
 
 $(VENV)/kernels.stamp: $(VENV)/run.stamp $(SOURCES)
 	@echo "Compiling the kernels ..."
+	@rm -f steps/qonduit_steps/kernels/__pycache__/*.nb?  # numba does not see that a callee's file has changed
 	@$(BIN)/python -m qonduit_steps.kernels
 	@touch $@
 

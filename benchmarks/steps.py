@@ -216,7 +216,7 @@ def start_up() -> list[Row]:
             "cluster, hierarchical": f"{cluster} hierarchical --out hierarchical.npz",
             "aggregate": f"qonduit-aggregate {inputs} --out problem.json",
             "solve": "qonduit-solve --problem problem.json --out samples.json",
-            "score": f"qonduit-score {inputs} --samples samples.json --out score.json --labels-out best.npz --keep it",
+            "score": f"qonduit-score {inputs} --samples samples.json --out score.json --labels-out best.npz",
             "loop": "qonduit-loop start --methods kmeans --settings settings.json --out next.json",
         }
         rows = []
@@ -289,6 +289,7 @@ def main() -> None:
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
             "rows": [asdict(row) for row in rows],
         }
+        (HERE / "results").mkdir(exist_ok=True)
         (HERE / "results" / "steps.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -82,11 +82,14 @@ class Launch:
         try:
             ((_, workflow),) = config["workflows"].items()
             cwl = workflow["config"]
+            base = self.file.resolve().parent
+            known = _read_yaml(base / cwl["file"])["inputs"]
+            job = base / cwl["settings"] if "settings" in cwl else None
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise UsageError(f"{self.file} does not describe exactly one workflow") from None
-        base = self.file.resolve().parent
-        known = _read_yaml(base / cwl["file"])["inputs"]
-        inputs = _read_yaml(base / cwl["settings"]) if "settings" in cwl else {}
+            raise UsageError(f"{self.file} does not describe exactly one CWL workflow; mend it") from None
+        inputs = _absolute(_read_yaml(job), job.parent) if job else {}
+        for name in inputs:
+            _check_name(name, known, str(job))
         if self.points:
             inputs["preset"] = "fitted"  # the file's own preset was chosen for other points
         inputs |= dict(_setting(text, known) for text in self.settings)
@@ -163,8 +166,9 @@ class Launch:
         (partial / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
         partial.chmod(0o755)
         if outdir.exists():
-            shutil.rmtree(outdir)
+            os.replace(outdir, partial.with_name(f"{partial.name}.old"))
         os.replace(partial, outdir)
+        shutil.rmtree(partial.with_name(f"{partial.name}.old"), ignore_errors=True)
         return summary
 
     def _show(self, summary: dict[str, Any]) -> None:
@@ -220,16 +224,34 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _setting(text: str, known: Collection[str]) -> tuple[str, Any]:
+def _setting(text: str, known: dict[str, Any]) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set: '{text}' is not NAME=VALUE, such as threshold=0.7")
-    if name not in known:
-        raise UsageError(f"--set: the workflow has no input '{name}'; it has {', '.join(sorted(known))}")
+    _check_name(name, known, "--set")
+    if name == "points":
+        raise UsageError("--set: points are given by --points FILE")
+    if known[name]["type"] == "string":
+        return name, value
     try:
-        return name, yaml.safe_load(value)
+        parsed = yaml.safe_load(value)
     except yaml.YAMLError:
         raise UsageError(f"--set: '{value}' is not a value of YAML") from None
+    return name, [parsed] if known[name]["type"] == "string[]" and not isinstance(parsed, list) else parsed
+
+
+def _check_name(name: str, known: Collection[str], where: str) -> None:
+    if name not in known:
+        raise UsageError(f"{where}: the workflow has no input '{name}'; it has {', '.join(sorted(known))}")
+
+
+def _absolute(inputs: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Files of a job file are relative to it; their names must hold wherever the job file is copied to."""
+    for value in inputs.values():
+        if isinstance(value, dict) and value.get("class") == "File":
+            for key in value.keys() & {"path", "location"}:
+                value[key] = value[key] if "://" in value[key] else str(base / value[key])
+    return inputs
 
 
 def _check_settings(inputs: dict[str, Any], known: dict[str, Any], scratch: Path) -> None:

@@ -54,6 +54,8 @@ def run(made: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None = 
     options.started, options.clock = time.time(), time.perf_counter()
     try:
         with Outputs() as outputs:
+            if options.record:
+                outputs.check(options.record, "--record")
             summary = work(options, outputs)
             if options.record:
                 outputs.write_json(options.record, record(options, summary), "--record")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 METHODS = ("kmeans", "dbscan", "hierarchical")
 PRESETS = ("fitted", "papers")
 WEIGHTS = ("silhouette", "size")
+LINKAGES = ("single", "complete", "average", "ward")
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,6 @@ class Outputs:
         if kind is None:
             for temporary, target, option in self._pending + self._folders:
                 try:
-                    if temporary.is_dir() and target.is_dir():
-                        shutil.rmtree(target)
                     os.replace(temporary, target)
                 except OSError as failure:
                     self._discard()
@@ -64,13 +62,22 @@ class Outputs:
             raise UsageError(f"{option}: {target} cannot be written ({failure.strerror})") from None
 
     def folder(self, target: Path, option: str) -> Path:
-        """A folder to write into; it gets its name when the step has succeeded, in place of an older one."""
+        """A folder to write into; it gets its name when the step has succeeded."""
         if not target.parent.is_dir() or not os.access(target.parent, os.W_OK | os.X_OK):
             raise UsageError(f"{option}: the folder {target.parent} is not there or cannot be written; choose another")
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise UsageError(f"{option}: {target} is not an empty folder; name a new one")
+        try:
+            temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        except OSError as failure:
+            raise UsageError(f"{option}: {target} cannot be made ({failure.strerror})") from None
         temporary.chmod(0o777 & ~_umask())
         self._folders.append((temporary, target, option))
         return temporary
+
+    def copy(self, source: Path, target: Path, option: str) -> None:
+        with source.open("rb") as content:
+            self.write(target, option, lambda stream: shutil.copyfileobj(content, stream))
 
     def write_text(self, target: Path, text: str, option: str) -> None:
         self.write(target, option, lambda stream: stream.write(text.encode()))

@@ -6,6 +6,7 @@ the line.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,13 +47,15 @@ def check_points(points: Floats, path: Path, option: str) -> Floats:
         raise DataError(f"{option}: {path} has numbers beyond {LARGEST:g}; rescale the data")
     if (points == points[0]).all():
         raise DataError(f"{option}: all {len(points)} points of {path} are equal; there is nothing to cluster")
+    if np.ptp(points, axis=0).max() < 1 / LARGEST:
+        raise DataError(f"{option}: the points of {path} differ by less than {1 / LARGEST:g}; rescale the data")
     return np.ascontiguousarray(points, dtype=np.float64)
 
 
 def _read_npy(path: Path, option: str) -> Floats:
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         raise DataError(f"{option}: {path} is not a whole .npy file; make it again") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
         raise DataError(f"{option}: {path} must hold numbers, a row a point and a column a dimension")
@@ -98,7 +101,7 @@ def _numbers(
                 raise DataError(
                     f"{option}: {path} line {number}: '{wrong}' is not a number; mend it, or choose others by --columns"
                 ) from None
-        raise
+        raise DataError(f"{option}: {path} has quotes that do not match; remove them") from None
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
@@ -110,7 +113,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
 def _chosen(columns: Sequence[str] | None, names: Sequence[str], width: int, path: Path) -> list[int]:

@@ -19,13 +19,13 @@ def assemble(
     points: Floats, partitions: Sequence[Partition], problem: Problem, selected: Sequence[str]
 ) -> tuple[Labels, Flags]:
     """Labels of all points, and which points are in no selected cluster and went to the nearest centroid."""
-    members = {cluster.variable: cluster.members[0] for cluster in problem.clusters}
+    clusters = {cluster.variable: cluster for cluster in problem.clusters}
     labels = np.full(len(points), -1, np.int32)
     for number, variable in enumerate(selected):
-        member = members[variable]
+        member = clusters[variable].members[0]
         inside = partitions[member.input].labels == member.cluster
-        if not inside.any() or (labels[inside] >= 0).any():
-            raise DataError(f"the selected cluster {variable} is empty or overlaps another; use files of one iteration")
+        if inside.sum() != clusters[variable].size or (labels[inside] >= 0).any():
+            raise DataError(f"the selected cluster {variable} is not that of the labels; use files of one iteration")
         labels[inside] = number
     assigned = labels < 0
     if not selected:

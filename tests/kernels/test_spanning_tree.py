@@ -12,8 +12,9 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from qonduit.errors import UsageError
-from qonduit_steps.kernels.linkage import LINKAGES, hierarchical
+from qonduit_steps.kernels.linkage import hierarchical
 from qonduit_steps.kernels.spanning_tree import cut, spanning_tree
+from qonduit_steps.loop import LINKAGES
 from strategies import Floats, points, same_partition
 
 

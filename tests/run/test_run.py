@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from qonduit.launch import _absolute, _setting
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SMALL = ROOT / "workflows" / "inputs" / "small.csv"
@@ -174,3 +176,12 @@ def test_a_device_file_may_be_named_by_a_relative_path(tmp_path: Path, home: Pat
     samples = json.loads((tmp_path / "out" / "samples.json").read_text())
     assert samples["device"]["kind"] == "exact"
     assert samples["best"]["proved_optimal"]
+
+
+def test_a_setting_gets_the_type_of_its_input_and_files_of_a_job_file_stay_where_they_are(tmp_path: Path) -> None:
+    known = {"penalty": {"type": "string"}, "methods": {"type": "string[]"}, "seed": {"type": "int"}}
+    assert _setting("penalty=2.5", known) == ("penalty", "2.5")
+    assert _setting("methods=kmeans", known) == ("methods", ["kmeans"])
+    assert _setting("seed=3", known) == ("seed", 3)
+    job = {"points": {"class": "File", "location": "small.csv"}}
+    assert _absolute(job, tmp_path) == {"points": {"class": "File", "location": str(tmp_path / "small.csv")}}

@@ -338,7 +338,7 @@ def test_points_of_any_dimension_are_shown_and_explained(dimensions: int, tmp_pa
         np.repeat([[7.0, 7.0, 7.0], [8.0, 8.0, 8.0]], (49, 1), axis=0),
         np.column_stack((np.arange(40.0), np.zeros(40))),
         np.vstack((blobs(300), [[1e149, -1e149]])),
-        blobs(60) * 1e-300,
+        blobs(60) * 1e-140,
         blobs(60) + 1e15,
     ],
     ids=["two points", "nearly all equal", "collinear", "far outlier", "tiny", "far from zero"],

@@ -32,7 +32,7 @@ def good(*arguments: object, **environment: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("points")
-    np.save(folder / "points.npy", blobs(2000, 8, 2, 1.0, 20.0, 0x1337))
+    np.save(folder / "points.npy", blobs(5000, 8, 2, 1.0, 20.0, 0x1337))
     return folder / "points.npy"
 
 
@@ -128,7 +128,7 @@ def test_a_tree_of_other_points_is_refused(points: Path, tmp_path: Path) -> None
         "--out", tmp_path / "labels.npz",
     )  # fmt: skip
     assert done.returncode == 65
-    assert "is not a tree of these 2000 points" in done.stderr
+    assert "is not a tree of these 5000 points" in done.stderr
 
 
 def test_noise_stays_noise(points: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_noise_stays_noise(points: Path, tmp_path: Path) -> None:
     assert (np.load(tmp_path / "d.npz")["labels"] == -1).sum() == summary["noise"]
     good("qonduit-aggregate", "--points", points, "--labels", tmp_path / "d.npz", "--out", tmp_path / "problem.json")
     problem = json.loads((tmp_path / "problem.json").read_text())
-    assert sum(cluster["size"] for cluster in problem["clusters"]) == 2000 - summary["noise"]
+    assert sum(cluster["size"] for cluster in problem["clusters"]) == 5000 - summary["noise"]
 
 
 def test_points_in_no_selected_cluster_are_flagged_and_go_to_the_nearest_centroid(points: Path, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ AGGREGATE = "qonduit-aggregate --points {points} --labels {labels} --out {out} "
 BAD = {
     "unknown method": (CLUSTER + "magic", 2, "invalid choice: 'magic'"),
     "unknown preset": (CLUSTER + "kmeans --preset x", 2, "invalid choice: 'x'"),
-    "more clusters than points": (CLUSTER + "kmeans --k 3000", 2, "--k 3000 is more than the 2000 points"),
+    "more clusters than points": (CLUSTER + "kmeans --k 9000", 2, "--k 9000 is more than the 5000 points"),
     "no clusters": (CLUSTER + "kmeans --k 0", 2, "0 is less than 1"),
     "eps for k-means": (CLUSTER + "kmeans --eps 1", 2, "--eps is not for --method kmeans"),
     "eps of zero": (CLUSTER + "dbscan --eps 0", 2, "outside"),
@@ -212,7 +212,7 @@ BAD = {
     "labels of other points": (
         "qonduit-aggregate --points {few} --labels {labels} --out {out}",
         65,
-        "labels 2000 points",
+        "labels 5000 points",
     ),
     "a folder that is not there": ("qonduit-tree --points {points} --out {none}/x.npz", 2, "there is no folder"),
     "text in a column": ("qonduit-cluster --method kmeans --points {text} --out {out}", 65, "line 2: 'b'"),
@@ -225,7 +225,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(name: str, points: Path, t
     (tmp_path / "few.csv").write_text("1,2\n3,4\n5,6\n")
     (tmp_path / "text.csv").write_text("1,2\nb,4\n")
     (tmp_path / "out").mkdir()
-    labels = np.zeros(2000, np.int32)
+    labels = np.zeros(5000, np.int32)
     fields = {"labels": labels, "method": np.array("kmeans"), "parameters": np.array("{}"), "iteration": np.array(0)}
     np.savez(tmp_path / "labels.npz", **fields, seed=np.array(0), allow_pickle=False)
     places = {

@@ -10,13 +10,13 @@ import numpy as np
 
 from qonduit.errors import DataError, UsageError
 from qonduit_steps.command import Parser, Summary, natural, number, parser, run
-from qonduit_steps.loop import METHODS, PRESETS
+from qonduit_steps.loop import LINKAGES, METHODS, PRESETS
 from qonduit_steps.outputs import Outputs
 from qonduit_steps.parameters import draw, generator
 from qonduit_steps.partition import Labels, Partition, read_npz, write_partition
 from qonduit_steps.points import Floats, read_points
 
-LINKAGES = ("single", "complete", "average", "ward")
+LARGEST = 2**31 - 1
 TAKES = {"k": ("kmeans", "hierarchical"), "eps": ("dbscan",), "min_points": ("dbscan",), "linkage": ("hierarchical",)}
 
 
@@ -32,12 +32,12 @@ def _parser() -> Parser:
     )
     made.add_argument("--method", choices=METHODS, required=True)
     made.add_argument("--points", type=Path, required=True, help=".npy or CSV")
-    made.add_argument("--iteration", type=natural(), default=0, help="the loop's iteration, from 0")
-    made.add_argument("--seed", type=natural(), default=0)
+    made.add_argument("--iteration", type=natural(0, LARGEST), default=0, help="the loop's iteration, from 0")
+    made.add_argument("--seed", type=natural(0, LARGEST), default=0)
     made.add_argument("--preset", choices=PRESETS, default="fitted", help="ranges that fit the data, or the papers'")
     made.add_argument("--k", type=natural(1), help="clusters (kmeans, hierarchical)")
     made.add_argument("--eps", type=number(1e-300, 1e150), help="reach (dbscan)")
-    made.add_argument("--min-points", type=natural(1), help="points that make a core point, itself included (dbscan)")
+    made.add_argument("--min-points", type=natural(1, LARGEST), help="points that make a core point (dbscan)")
     made.add_argument("--linkage", choices=LINKAGES, help="(hierarchical)")
     made.add_argument("--tree", type=Path, help="a spanning tree from qonduit-tree, for single linkage")
     made.add_argument("--out", type=Path, required=True, help="labels.npz")
@@ -82,14 +82,17 @@ def _cluster(
         return _by_first_appearance(dbscan(points, parameters["eps"], parameters["min_points"])[0])
     from qonduit_steps.kernels.linkage import hierarchical
 
-    tree = _read_tree(options.tree, len(points)) if options.tree and parameters["linkage"] == "single" else None
+    tree = _read_tree(options.tree, points) if options.tree and parameters["linkage"] == "single" else None
     return _by_first_appearance(hierarchical(points, parameters["k"], parameters["linkage"], tree))
 
 
-def _read_tree(path: Path, points: int) -> Any:
-    edges = read_npz(path, "--tree", ("edges",))["edges"].astype(np.int64)
-    if edges.shape != (points - 1, 2) or edges.min() < 0 or edges.max() >= points:
-        raise DataError(f"--tree: {path} is not a tree of these {points} points; make it with qonduit-tree")
+def _read_tree(path: Path, points: Floats) -> Any:
+    tree = read_npz(path, "--tree", ("edges", "lengths"))
+    n = len(points)
+    edges = tree["edges"].astype(np.int64)
+    fits = edges.shape == (n - 1, 2) and edges.min() >= 0 and edges.max() < n and tree["lengths"].shape == (n - 1,)
+    if not fits or not np.allclose(np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1), tree["lengths"]):
+        raise DataError(f"--tree: {path} is not a tree of these {n} points; make it with qonduit-tree")
     return edges
 
 

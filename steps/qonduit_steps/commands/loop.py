@@ -10,13 +10,13 @@ import argparse
 import json
 import math
 import re
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from qonduit.devices.settings import MOST_SHOTS
 from qonduit.errors import DataError, UsageError
 from qonduit_steps import command, loop
 from qonduit_steps.outputs import Outputs
@@ -70,8 +70,8 @@ def _add_start(actions: Any) -> None:
     made.add_argument("--preset", choices=loop.PRESETS, help="where the methods' parameters are drawn from")
     made.add_argument("--weights", choices=loop.WEIGHTS, help="what a cluster is worth")
     made.add_argument("--penalty", type=command.penalty, metavar="λ", help="what an overlap costs: auto, n or a number")
-    made.add_argument("--seed", type=command.natural(), metavar="N", help="what all random numbers follow from")
-    made.add_argument("--shots", type=command.natural(1), metavar="N", help="samples of the solver")
+    made.add_argument("--seed", type=command.natural(0, 2**31 - 1), metavar="N", help="what all draws follow from")
+    made.add_argument("--shots", type=command.natural(1, MOST_SHOTS), metavar="N", help="samples of the solver")
     made.add_argument(
         "--settings", type=Path, required=True, metavar="FILE", help="where to write the checked settings"
     )
@@ -142,7 +142,8 @@ def start(options: argparse.Namespace, outputs: Outputs) -> command.Summary:
         if options.methods.count(method) > 1:
             raise UsageError(f"--methods: {method} is named twice; name each method once")
     limits = _limits(options)
-    outputs.write_json(options.settings, {"methods": options.methods, **asdict(limits)}, "--settings")
+    others = {name: getattr(options, name) for name in ("preset", "weights", "penalty", "seed", "shots")}
+    outputs.write_json(options.settings, {"methods": options.methods, **asdict(limits), **others}, "--settings")
     first = list(loop.indices(0, limits))
     outputs.write_json(options.out, {"indices": first, "settings": _file(options.settings)}, "--out")
     return {"next": first}
@@ -156,9 +157,9 @@ def gate(options: argparse.Namespace, outputs: Outputs) -> command.Summary:
     verdict = loop.judge(first, [iteration.score for iteration in ran], _limits(options))
     counted = ran[: verdict.counted]
     scores = [iteration.score for iteration in counted]
-    kept = _make_folder(options.keep)
-    for file in sorted(ran[verdict.best - first].folder.iterdir()):
-        _copy(file, kept / file.name, outputs, "--keep")
+    kept = outputs.folder(options.keep, "--keep")
+    for file in sorted(file for file in ran[verdict.best - first].folder.iterdir() if file.is_file()):
+        outputs.copy(file, kept / file.name, "--keep")
     records = [iteration.record for iteration in counted]
     outputs.write_json(kept / PASS_FILE, {"first": first, "scores": scores, "records": records}, "--keep")
     going = list(verdict.next_indices)
@@ -209,7 +210,7 @@ def _write_run(
         key=lambda name: int(name[len("labels-") : -len(".npz")]),
     )
     for name in ("best.npz", "problem.json", "samples.json", *labels):
-        _copy(command.existing(source / name, "--passes"), folder / name, outputs, option)
+        outputs.copy(command.existing(source / name, "--passes"), folder / name, option)
     outputs.write_json(folder / "summary.json", summary, option)
     outputs.write_json(folder / "history.json", records, option)
     outputs.write_text(folder / "labels.csv", _labels_csv(source / "best.npz"), option)
@@ -276,21 +277,6 @@ def _read_json(path: Path, option: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{option}: {path} is not a JSON object; run the step that wrote it again")
     return value
-
-
-def _make_folder(folder: Path) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--keep: {folder} is not an empty folder; name a new one")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as failure:
-        raise UsageError(f"--keep: {folder} cannot be made ({failure.strerror})") from None
-    return folder
-
-
-def _copy(source: Path, target: Path, outputs: Outputs, option: str) -> None:
-    with source.open("rb") as content:
-        outputs.write(target, option, lambda stream: shutil.copyfileobj(content, stream))
 
 
 def _limits(options: argparse.Namespace) -> loop.Limits:

@@ -38,7 +38,7 @@ def _parser() -> Parser:
     make.add_argument(
         "--half-box", type=number(0, 1e9), default=PAPERS["half_box"], help="centres lie in [-H, H] (20)", metavar="H"
     )
-    make.add_argument("--seed", type=natural(), default=PAPERS["seed"], help="the papers' seed is %(default)s")
+    make.add_argument("--seed", type=natural(0, 2**32 - 1), default=PAPERS["seed"], help="the papers': %(default)s")
     helps = {
         "csv": "text, with or without a header line",
         "npy": "a NumPy file",

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from qonduit.errors import DataError, UsageError
+from qonduit.errors import DataError
 from qonduit_steps.command import Parser, Summary, parser, read_json, record, run
 from qonduit_steps.outputs import Outputs
 from qonduit_steps.partition import read_partition, write_npz
@@ -40,12 +40,14 @@ def _parser() -> Parser:
 def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:
     for path, option in ((options.out, "--out"), (options.labels_out, "--labels-out")):
         outputs.check(path, option)
+    folder = outputs.folder(options.keep, "--keep") if options.keep else None
     problem_path = options.problem or options.samples.parent / "problem.json"
     points = read_points(options.points)
     partitions = [read_partition(path, "--labels", len(points)) for path in options.labels]
     problem = read_problem(problem_path, "--problem")
-    if len(points) != problem.points or len(partitions) != len(problem.partitions):
-        raise UsageError(f"--problem: {problem_path} is not of these points and labels; use files of one iteration")
+    given = [(part.method, part.iteration) for part in partitions]
+    if len(points) != problem.points or given != [(part.method, problem.iteration) for part in problem.partitions]:
+        raise DataError(f"--problem: {problem_path} is not of these points and labels; use files of one iteration")
     selected = _selected(options.samples, problem)
     labels, assigned = assemble(points, partitions, problem, selected)
     score = {
@@ -58,14 +60,13 @@ def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:
     outputs.write_json(options.out, score, "--out")
     write_npz(outputs, options.labels_out, "--labels-out", labels=labels, assigned=assigned)
     summary = {key: score[key] for key in ("iteration", "score", "clusters", "assigned_points")}
-    if options.keep:
-        folder = outputs.folder(options.keep, "--keep")
+    if folder:
         outputs.write_json(folder / "score.json", score, "--keep")
         write_npz(outputs, folder / "best.npz", "--keep", labels=labels, assigned=assigned)
         copies = {"problem.json": problem_path, "samples.json": options.samples}
         copies |= {f"labels-{number}.npz": path for number, path in enumerate(options.labels)}
         for name, path in copies.items():
-            (folder / name).write_bytes(path.read_bytes())
+            outputs.copy(path, folder / name, "--keep")
         outputs.write_json(folder / "record.json", record(options, summary), "--keep")
     return summary
 

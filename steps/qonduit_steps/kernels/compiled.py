@@ -6,10 +6,11 @@ the engine gives each job a HOME of its own, which would otherwise mean compilin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
@@ -25,8 +26,10 @@ def _choose_cache() -> None:
     if "NUMBA_CACHE_DIR" in os.environ or os.access(here, os.W_OK):
         return
     user = os.getuid()
-    home = Path(pwd.getpwuid(user).pw_dir)
-    for folder in (home / ".cache" / "qonduit-numba", Path(tempfile.gettempdir()) / f"qonduit-numba-{user}"):
+    folders = [Path(tempfile.gettempdir()) / f"qonduit-numba-{user}"]
+    with contextlib.suppress(KeyError):  # a container's user may have no home
+        folders.insert(0, Path(pwd.getpwuid(user).pw_dir) / ".cache" / "qonduit-numba")
+    for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = folder.lstat()
@@ -68,12 +71,13 @@ def threads() -> int:
     return int(given)
 
 
-def in_threads(work: Callable[[int], R], jobs: Iterable[int]) -> list[R]:
-    """Runs `work(job)` for all jobs on all cores; what a job computes never depends on the number of threads."""
-    if threads() == 1:
-        return [work(job) for job in jobs]
+def in_threads(work: Callable[[int], R], jobs: Iterable[int]) -> Iterator[R]:
+    """Runs `work(job)` for all jobs on all cores; what a job computes never depends on the number of threads.
+
+    Results come in order, as they are ready, so that the caller need not hold them all.
+    """
     with ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(work, jobs))
+        yield from pool.map(work, jobs)
 
 
 threads()  # a wrong QONDUIT_THREADS shows at once, not only where there is much to do

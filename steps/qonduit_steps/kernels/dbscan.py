@@ -1,4 +1,4 @@
-"""Exact DBSCAN: labels equal to scikit-learn's, border points and numbering included.
+"""Exact DBSCAN: labels equal to scikit-learn's up to rounding at exactly eps, border points and numbering included.
 
 Up to three dimensions the points are sorted into cells whose diagonal is eps. Points in a cell of at least `min_points`
 are core without any distance, the core points of a cell share a cluster, and only pairs of neighbouring cells that are
@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from qonduit_steps.kernels.compiled import inlined, kernel, threads
+from qonduit_steps.kernels.compiled import kernel, threads
+from qonduit_steps.kernels.distance import find, square
 from qonduit_steps.kernels.envelope import within_reach
 from qonduit_steps.kernels.kdtree import Floats, Ints
 
 GRID_DIMENSIONS = 3
+MOST_CELLS = 2.0**24  # along an axis: rounding must stay far below a cell
 # Pairs that two cells may cost for each of their points before a better method than trying them all takes over.
 PATIENCE = 64
 
@@ -35,12 +37,14 @@ def dbscan(points: Floats, eps: float, min_points: int) -> tuple[Ints, Flags]:
 def _grid(points: Floats, eps: float) -> tuple[Ints, Ints, Ints, Ints] | None:
     """Points by cell: their order, where each occupied cell starts in it, the cells' keys, the grid's shape."""
     d = points.shape[1]
+    if np.ptp(points, axis=0).max() / eps > MOST_CELLS / 4:
+        points = np.stack([_closed_gaps(column, eps) for column in points.T], axis=1)
     low = points.min(axis=0)
     # A hair less than eps/√d: two points of one cell are within eps of each other whatever the rounding.
     side = eps / np.sqrt(d) * (1 - 1e-8)
     # Two empty rows on each side, so that a neighbour's key never wraps round into another row.
     shape = np.floor((points.max(axis=0) - low) / side) + 5
-    if np.prod(shape) > 2.0**62 or shape.max() > 2.0**24:
+    if np.prod(shape) > 2.0**62 or shape.max() > MOST_CELLS:
         return None
     shape = shape.astype(np.int64)
     keys = _cell_keys(points, low, side, shape)
@@ -49,6 +53,15 @@ def _grid(points: Floats, eps: float) -> tuple[Ints, Ints, Ints, Ints] | None:
     keys = keys[order]
     start = np.flatnonzero(np.diff(keys, prepend=-1))
     return order, np.append(start, len(keys)), keys[start], shape
+
+
+def _closed_gaps(column: Floats, eps: float) -> Floats:
+    """Coordinates for the cells alone, without empty stretches above 3 eps: an outlier must not cost cells."""
+    order = np.argsort(column, kind="stable")
+    steps = np.minimum(np.diff(column[order], prepend=column[order[0]]), 3 * eps)
+    closed = np.empty(len(column))
+    closed[order] = np.cumsum(steps)
+    return closed
 
 
 def _rows(shape: Ints, span: int) -> Ints:
@@ -83,23 +96,6 @@ def _counting_sort(keys: Ints, cells: int) -> Ints:
         order[place[keys[i]]] = i
         place[keys[i]] += 1
     return order
-
-
-@inlined
-def _square(points: Floats, i: int, j: int) -> float:
-    total = 0.0
-    for c in range(points.shape[1]):
-        delta = points[i, c] - points[j, c]
-        total += delta * delta
-    return total
-
-
-@kernel
-def _find(parent: Ints, i: int) -> int:
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
 
 
 @kernel
@@ -165,7 +161,7 @@ def _core_points(points: Floats, start: Ints, keys: Ints, around: Ints, reach: f
             count = inside
             for o in range(many):
                 for j in range(start[found[o]], start[found[o] + 1]):
-                    if _square(points, i, j) <= reach:
+                    if square(points, i, j) <= reach:
                         count += 1
                         if count >= min_points:
                             break
@@ -187,8 +183,8 @@ def _connect(
             other = found[o]
             if other < cell or cores[cell] == 0 or cores[other] == 0:
                 continue
-            a = _find(parent, cell)
-            b = _find(parent, other)
+            a = find(parent, cell)
+            b = find(parent, other)
             if a != b and _cells_touch(points, start[cell], cores[cell], start[other], cores[other], eps):
                 parent[max(a, b)] = min(a, b)
 
@@ -215,16 +211,16 @@ def _cells_touch(points: Floats, a: int, many_a: int, b: int, many_b: int, eps: 
     # The point of one cell that is nearest to the middle of the other's box is the likeliest to have a partner.
     i = _toward(points, a, many_a, b, many_b)
     for j in range(b, b + many_b):
-        if _square(points, i, j) <= reach:
+        if square(points, i, j) <= reach:
             return True
     j = _toward(points, b, many_b, a, many_a)
     for i in range(a, a + many_a):
-        if _square(points, i, j) <= reach:
+        if square(points, i, j) <= reach:
             return True
     if many_a * many_b <= budget:
         for i in range(a, a + many_a):
             for j in range(b, b + many_b):
-                if _square(points, i, j) <= reach:
+                if square(points, i, j) <= reach:
                     return True
         return False
     return within_reach(points[a : a + many_a], points[b : b + many_b], eps)
@@ -261,7 +257,7 @@ def _number_clusters(order: Ints, start: Ints, cores: Ints, parent: Ints, n: int
     root = np.full(n, -1, np.int64)
     for cell in range(cells):
         for i in range(start[cell], start[cell] + cores[cell]):
-            root[order[i]] = _find(parent, cell)
+            root[order[i]] = find(parent, cell)
     number = np.full(cells, -1, np.int64)
     count = 0
     for i in range(n):
@@ -270,7 +266,7 @@ def _number_clusters(order: Ints, start: Ints, cores: Ints, parent: Ints, n: int
             count += 1
     for cell in range(cells):
         if cores[cell] > 0:
-            number[cell] = number[_find(parent, cell)]
+            number[cell] = number[find(parent, cell)]
     return number
 
 
@@ -283,7 +279,7 @@ def _border(points: Floats, i: int, start: Ints, cores: Ints, number: Ints, near
         if other < 0 or cores[other] == 0 or (best >= 0 and number[other] >= best):
             continue
         for j in range(start[other], start[other] + cores[other]):
-            if _square(points, i, j) <= reach:
+            if square(points, i, j) <= reach:
                 best = number[other]
                 break
     return best

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qonduit_steps.kernels.compiled import fast_kernel, kernel
+from qonduit_steps.kernels.distance import add_squares
 from qonduit_steps.kernels.kdtree import Floats, Ints
 
 BLOCK = 1024
@@ -94,13 +95,26 @@ def _lloyd(columns: Floats, centres: Floats, most_rounds: int, enough: float) ->
     while rounds < most_rounds:
         rounds += 1
         changed = _assign(columns, centres, labels, sums, counts)
-        if not changed:
-            return labels, rounds
-        _fill_empty(columns, centres, labels, sums, counts)
-        if _move(centres, sums, counts) <= enough:
-            break
+        if changed:
+            _fill_empty(columns, centres, labels, sums, counts)
+        if not changed or _move(centres, sums, counts) <= enough:
+            # A far point that came and went has left its rounding in the sums: they must hold when summed afresh.
+            _sum_afresh(columns, labels, sums, counts)
+            if _move(centres, sums, counts) <= enough:
+                break
     _assign(columns, centres, labels, sums, counts)
     return labels, rounds
+
+
+@kernel
+def _sum_afresh(columns: Floats, labels: Labels, sums: Floats, counts: Ints) -> None:
+    d, n = columns.shape
+    sums[:] = 0.0
+    counts[:] = 0
+    for i in range(n):
+        counts[labels[i]] += 1
+        for j in range(d):
+            sums[labels[i], j] += columns[j, i]
 
 
 @kernel
@@ -126,7 +140,7 @@ def _assign(columns: Floats, centres: Floats, labels: Labels, sums: Floats, coun
             for c in range(len(centres)):
                 square[:] = 0.0
                 for j in range(d):
-                    _add_squares(columns[j][first : first + size], centres[c, j], square[:size])
+                    add_squares(columns[j][first : first + size], centres[c, j], square[:size])
                 _closer(square[:size], float(c), nearest[:size], fresh[:size])
         if _change_labels(columns, first, fresh[:size], labels[first : first + size], sums, counts, changed):
             any_changed = True
@@ -156,13 +170,6 @@ def _change_labels(
             for j in range(d):
                 sums[before, j] -= columns[j, first + i]
     return many > 0
-
-
-@kernel
-def _add_squares(column: Floats, x: float, square: Floats) -> None:
-    for i in range(len(square)):
-        delta = column[i] - x
-        square[i] += delta * delta
 
 
 @kernel

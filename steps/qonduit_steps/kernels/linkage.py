@@ -6,16 +6,15 @@ and average linkage need all n² distances, from SciPy; beyond the memory that i
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import numpy as np
 
 from qonduit.errors import UsageError
 from qonduit_steps.kernels.compiled import kernel
+from qonduit_steps.kernels.distance import add_squares
 from qonduit_steps.kernels.kdtree import Floats, Ints
 from qonduit_steps.kernels.spanning_tree import cut, spanning_tree
-
-LINKAGES = ("single", "complete", "average", "ward")
 
 
 def hierarchical(points: Floats, clusters: int, linkage: str, tree: Ints | None = None) -> Ints:
@@ -39,7 +38,7 @@ def merges(points: Floats, linkage: str) -> Ints:
 
 def _check_memory(n: int, linkage: str) -> None:
     needed = n * (n - 1) / 2 * 8 * 2  # SciPy works on a copy of the distances
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) * 1024
     if needed > free:
         raise UsageError(
             f"--linkage {linkage} of {n} points needs {needed / 2**30:.0f} GB of memory and "
@@ -108,15 +107,8 @@ def _ward_chain(columns: Floats) -> tuple[Ints, Floats]:
 def _merge_costs(centres: Floats, sizes: Floats, here: int, left: int, costs: Floats) -> None:
     costs[:left] = 0.0
     for j in range(len(centres)):
-        _add_squares(centres[j][:left], centres[j, here], costs[:left])
+        add_squares(centres[j][:left], centres[j, here], costs[:left])
     _weigh(sizes[:left], sizes[here], costs[:left])
-
-
-@kernel
-def _add_squares(column: Floats, x: float, costs: Floats) -> None:
-    for i in range(len(costs)):
-        delta = column[i] - x
-        costs[i] += delta * delta
 
 
 @kernel

@@ -13,6 +13,7 @@ import numpy as np
 
 from qonduit_steps.kernels import kdtree
 from qonduit_steps.kernels.compiled import fast_kernel, kernel
+from qonduit_steps.kernels.distance import total_in_plane
 from qonduit_steps.kernels.kdtree import Floats, Ints, KDTree
 
 ORDER = 13
@@ -28,7 +29,9 @@ WEIGHTS: Floats = np.sin(_ANGLES) * np.where(np.arange(ORDER) % 2, -1.0, 1.0)
 
 def distance_sums(sources: Floats, targets: Floats) -> Floats:
     """For each target the sum of its distances to all sources; both (n, 2), of magnitude about 1."""
-    source, target = kdtree.build(sources, LEAF), kdtree.build(targets, LEAF)
+    # From the middle of the sources: coordinates far from the origin would leave the nodes too few digits.
+    middle = 0.5 * (sources.min(axis=0) + sources.max(axis=0))
+    source, target = kdtree.build(sources - middle, LEAF), kdtree.build(targets - middle, LEAF)
     source_grid, target_grid = _grid(source.low, source.high), _grid(target.low, target.high)
     sx, sy = np.ascontiguousarray(source.points.T)
     tx, ty = np.ascontiguousarray(target.points.T)
@@ -113,16 +116,6 @@ def _gather_charges(
 
 
 @fast_kernel
-def _sum(x: float, y: float, sx: Floats, sy: Floats) -> float:
-    total = 0.0
-    for j in range(len(sx)):
-        dx = sx[j] - x
-        dy = sy[j] - y
-        total += math.sqrt(dx * dx + dy * dy)
-    return total
-
-
-@fast_kernel
 def _weighted_sum(x: float, y: float, sx: Floats, sy: Floats, charge: Floats) -> float:
     total = 0.0
     for j in range(len(sx)):
@@ -153,7 +146,7 @@ def _interact(
         b = s_end[s]
         if (t_end[t] - t_start[t]) * (b - a) <= many * many or (t_child[t] < 0 and s_child[s] < 0):
             for i in range(t_start[t], t_end[t]):
-                sums[i] += _sum(tx[i], ty[i], sx[a:b], sy[a:b])
+                sums[i] += total_in_plane(tx[i], ty[i], sx[a:b], sy[a:b])
             continue
         s_radius = math.hypot(s_half[s, 0], s_half[s, 1])
         t_radius = math.hypot(t_half[t, 0], t_half[t, 1])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qonduit_steps.kernels.compiled import fast_kernel, in_threads, kernel
+from qonduit_steps.kernels.distance import add_squares, total_in_plane
 from qonduit_steps.kernels.kdtree import Floats, Ints
 from qonduit_steps.kernels.multipole import distance_sums
 
@@ -78,7 +79,8 @@ def _by_point(clusters: Clusters) -> tuple[Floats, Floats]:
         first, last = block * BLOCK, min((block + 1) * BLOCK, n)
         _means(*clusters[1:], numbers, first, last, own, other)
 
-    in_threads(work, range((n + BLOCK - 1) // BLOCK))
+    for _ in in_threads(work, range((n + BLOCK - 1) // BLOCK)):
+        pass
     return own, other
 
 
@@ -131,32 +133,15 @@ def _mean(columns: Floats, start: Ints, c: int, x: Floats, buffer: Floats) -> fl
 def _total(columns: Floats, first: int, last: int, x: Floats, buffer: Floats) -> float:
     """The sum of the distances of x to the points first … last−1."""
     if len(x) == 2:
-        return _total_in_plane(columns[0][first:last], columns[1][first:last], x[0], x[1])
+        return total_in_plane(x[0], x[1], columns[0][first:last], columns[1][first:last])
     total = 0.0
     for a in range(first, last, len(buffer)):
         size = min(len(buffer), last - a)
         buffer[:size] = 0.0
         for c in range(len(x)):
-            _add_squares(columns[c][a : a + size], x[c], buffer[:size])
+            add_squares(columns[c][a : a + size], x[c], buffer[:size])
         total += _sum_of_roots(buffer[:size])
     return total
-
-
-@fast_kernel
-def _total_in_plane(xs: Floats, ys: Floats, x: float, y: float) -> float:
-    total = 0.0
-    for j in range(len(xs)):
-        dx = xs[j] - x
-        dy = ys[j] - y
-        total += math.sqrt(dx * dx + dy * dy)
-    return total
-
-
-@fast_kernel
-def _add_squares(column: Floats, x: float, square: Floats) -> None:
-    for j in range(len(column)):
-        delta = column[j] - x
-        square[j] += delta * delta
 
 
 @fast_kernel
@@ -197,7 +182,7 @@ def _sums(sources: Floats, targets: Floats) -> Floats:
 def _direct_sums(columns: Floats, targets: Floats) -> Floats:
     sums = np.empty(len(targets))
     for i in range(len(targets)):
-        sums[i] = _total_in_plane(columns[0], columns[1], targets[i, 0], targets[i, 1])
+        sums[i] = total_in_plane(targets[i, 0], targets[i, 1], columns[0], columns[1])
     return sums
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from qonduit_steps.kernels import kdtree
 from qonduit_steps.kernels.compiled import fast_kernel, inlined, kernel
+from qonduit_steps.kernels.distance import find, square
 from qonduit_steps.kernels.kdtree import Floats, Ints
 
 TREE_DIMENSIONS = 8
@@ -40,19 +41,11 @@ def cut(edges: Ints, n: int, clusters: int) -> Ints:
 
 
 @kernel
-def _find(parent: Ints, i: int) -> int:
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@kernel
 def _components(edges: Ints, n: int) -> Ints:
     parent = np.arange(n)
     for e in range(len(edges)):
-        a = _find(parent, edges[e, 0])
-        b = _find(parent, edges[e, 1])
+        a = find(parent, edges[e, 0])
+        b = find(parent, edges[e, 1])
         # The smallest number leads a component, so that naming below is one pass.
         if a < b:
             parent[b] = a
@@ -61,22 +54,13 @@ def _components(edges: Ints, n: int) -> Ints:
     labels = np.empty(n, np.int64)
     count = 0
     for i in range(n):
-        root = _find(parent, i)
+        root = find(parent, i)
         if root == i:
             labels[i] = count
             count += 1
         else:
             labels[i] = labels[root]
     return labels
-
-
-@inlined
-def _square(points: Floats, i: int, j: int) -> float:
-    total = 0.0
-    for c in range(points.shape[1]):
-        delta = points[i, c] - points[j, c]
-        total += delta * delta
-    return total
 
 
 @inlined
@@ -113,15 +97,15 @@ def _nearest_outside(
     reach[0] = 0.0
     while top >= 0:
         node = stack[top]
-        square = reach[top]
+        squared = reach[top]
         top -= 1
-        if square >= bound or uniform[node] == mine:
+        if squared >= bound or uniform[node] == mine:
             continue
         first = child[node]
         if first < 0:
             for j in range(start[node], end[node]):
                 if owner[j] != mine:
-                    distance = _square(points, i, j)
+                    distance = square(points, i, j)
                     if distance < bound:
                         bound = distance
                         found = j
@@ -171,20 +155,20 @@ def _boruvka(points: Floats, start: Ints, end: Ints, child: Ints, low: Floats, h
             mine = owner[i]
             if least[i] >= best[mine] or (partner[i] >= 0 and owner[partner[i]] != mine):
                 continue
-            found, square = _nearest_outside(
+            found, squared = _nearest_outside(
                 i, best[mine], points, start, end, child, low, high, owner, uniform, stack, reach
             )
-            least[i] = square
+            least[i] = squared
             partner[i] = found
             if found >= 0:
-                best[mine] = square
+                best[mine] = squared
                 best_from[mine] = i
         for c in range(n):
             if owner[c] != c or best[c] == np.inf:
                 continue
             i = best_from[c]
-            a = _find(parent, i)
-            b = _find(parent, partner[i])
+            a = find(parent, i)
+            b = find(parent, partner[i])
             if a != b:
                 if a < b:
                     parent[b] = a
@@ -195,7 +179,7 @@ def _boruvka(points: Floats, start: Ints, end: Ints, child: Ints, low: Floats, h
                 squares[count] = best[c]
                 count += 1
         for i in range(n):
-            owner[i] = _find(parent, i)
+            owner[i] = find(parent, i)
         for node in range(nodes - 1, -1, -1):
             first = child[node]
             if first >= 0:
