@@ -137,7 +137,15 @@ def test_an_interrupted_run_leaves_no_process_and_no_results(
     started = tmp_path / "started"
     workflow_with("tree", f"echo $$ > {started}.part; mv {started}.part {started}; exec sleep 600", tmp_path)
     line, environment = command("--points", SMALL, "--outdir", tmp_path / "out", HOME=str(home))
-    process = subprocess.Popen(line, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        line,
+        env=environment,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job of a shell ignores Ctrl-C, and so would what it starts; a user's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while not started.exists():
         assert process.poll() is None, process.stderr and process.stderr.read()
