@@ -1,5 +1,6 @@
 # make run    the default workflow on the papers' 80,000 points; POINTS=my.csv for yours, SET="threshold=0.7 seed=1"
 # make test   everything: lint, types, tests, documentation, the default run in a fresh clone
+# make bench  speed, memory and quality, side by side with others; make soak   thousands of kills
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ SOURCES := $(wildcard steps/qonduit_steps/kernels/*.py)
 # Bytecode is written as modules are first imported: a step must start fast, and nothing that is never imported takes space.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint unit docs bench lock clean
+.PHONY: run test lint unit docs bench soak lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/kernels.stamp
@@ -55,6 +56,11 @@ docs: $(VENV)/test.stamp
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/devices.py
+
+# Every vendor's clients are killed 2,000 times, at random moments; `make test` does it 100 times.
+soak: $(VENV)/test.stamp
+	QONDUIT_KILLS=2000 $(BIN)/pytest -q -s -n 0 tests/faults/test_kill.py
 
 LOCK := $(BIN)/uv pip compile --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 -q
 lock: $(VENV)/test.stamp

@@ -6,48 +6,24 @@ Every row, met or missed, goes to benchmarks/results/steps.json. Run it alone: t
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from rows import Row, below, faster, run
 
 HERE = Path(__file__).parent
 REPEATS = 5
 EPS = (1.6, 4.47)
 CLUSTERS = 9
-
-
-@dataclass(frozen=True)
-class Row:
-    """`ratio` is how many times better we are: the peer's value over ours."""
-
-    name: str
-    unit: str
-    ours: float
-    peer: str | None
-    peer_value: float | None
-    ratio: float | None
-    goal: str
-    met: bool
-
-
-def faster(name: str, ours: float, peer: str, theirs: float, times: float, unit: str = "CPU s") -> Row:
-    return Row(name, unit, ours, peer, theirs, theirs / ours, f"ratio ≥ {times:g}", theirs / ours >= times)
-
-
-def below(name: str, unit: str, ours: float, limit: float) -> Row:
-    return Row(name, unit, ours, None, None, None, f"< {limit:g}", ours < limit)
 
 
 def turns(*works: Callable[[], object], repeats: int = REPEATS) -> list[float]:
@@ -269,29 +245,5 @@ def loop() -> list[Row]:
 PARTS = {part.__name__: part for part in (silhouette, dbscan, single_linkage, kmeans, iterations, start_up, loop)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all, and write the results")
-    chosen = parser.parse_args().parts or list(PARTS)
-    rows = []
-    for name in chosen:
-        for row in PARTS[name]():
-            rows.append(row)
-            versus = "" if row.peer is None else f"  {row.peer} {row.peer_value:.4g}"
-            ratio = "" if row.ratio is None else f"  ratio {row.ratio:.1f}"
-            print(
-                f"{'met ' if row.met else 'MISS'}  {row.name}: {row.ours:.4g} {row.unit}{versus}{ratio}  ({row.goal})",
-                flush=True,
-            )
-    if len(chosen) == len(PARTS):
-        result = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-            "rows": [asdict(row) for row in rows],
-        }
-        (HERE / "results").mkdir(exist_ok=True)
-        (HERE / "results" / "steps.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run("steps", __doc__, PARTS)

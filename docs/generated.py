@@ -1,10 +1,13 @@
 """The reference pages that cannot go stale: MkDocs calls this hook, which fills their markers when a page is built.
 
-Inputs and outputs come from the workflow's CWL, options from the commands' own `--help`.
+Inputs and outputs come from the workflow's CWL, options from the commands' own `--help`, keys and options of a device
+file from its schema and the kinds themselves.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from qonduit.devices.schema import device_file_schema, installed
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = ROOT / "workflows"
@@ -70,7 +75,38 @@ def commands() -> str:
     )
 
 
-MAKERS: Mapping[str, Callable[[], str]] = {"workflow": workflow, "tools": tools, "commands": commands}
+def device_file() -> str:
+    """One row for each key of a device file."""
+    schema = device_file_schema(installed("qonduit"))
+    return _table(
+        ["Key", "Meaning"], [[f"`{key}`", _cell(item["description"])] for key, item in schema["properties"].items()]
+    )
+
+
+def kinds() -> str:
+    """Every kind with a table of its options."""
+    parts = []
+    for kind, made in installed("qonduit").items():
+        rows = [
+            [f"`{name}`", _fallback(option.default), _cell(str(option)), _cell(option.about)]
+            for name, option in made.known_options.items()
+        ]
+        about = inspect.getdoc(inspect.getmodule(made)) or ""
+        required = [f"`{key}`" for key in getattr(made, "required", ())]
+        needs = f"Its device file must have {' and '.join(required)}.\n\n" if required else ""
+        parts.append(
+            f"### {kind}\n\n`{kind}`. {about}\n\n{needs}{_table(['Option', 'Default', 'Accepts', 'Meaning'], rows)}"
+        )
+    return "\n\n".join(parts)
+
+
+MAKERS: Mapping[str, Callable[[], str]] = {
+    "workflow": workflow,
+    "tools": tools,
+    "commands": commands,
+    "device-file": device_file,
+    "kinds": kinds,
+}
 
 
 def _help(*command: str) -> str:
@@ -92,6 +128,10 @@ def _default(item: Mapping[str, Any]) -> str:
         value = item["default"]
         return f"`{', '.join(value) if isinstance(value, list) else value}`"
     return "optional" if item["type"].endswith("?") else "required"
+
+
+def _fallback(default: Any) -> str:
+    return "none" if default is None else f"`{json.dumps(default)}`"
 
 
 def _cell(text: str) -> str:

@@ -1,15 +1,22 @@
-"""What all tests share: the commands of this environment on the PATH, and reproducible property tests.
+"""What all tests share: the commands of this environment on the PATH, a ledger of their own, and reproducible
+property tests.
 
 Property tests have no deadlines, since a kernel's first call compiles it.
 """
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+
+# No test may find, or leave, an entry in the ledger of whoever runs it.
+os.environ["QONDUIT_LEDGER"] = str(Path(tempfile.mkdtemp(prefix="qonduit-ledger-")) / "ledger.db")
+for _name in ("QONDUIT_DEVICE", "QONDUIT_RUN", "QONDUIT_SPOOL"):
+    os.environ.pop(_name, None)
 
 settings.register_profile(
     "qonduit", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

@@ -27,3 +27,32 @@ class DeviceError(QonduitError):
     """A device refused, failed or is away."""
 
     exit_code = 69
+
+
+class AccessError(DeviceError):
+    """A vendor does not accept the token, or the token does not allow this."""
+
+    exit_code = 77
+
+
+class AwayError(DeviceError):
+    """A device did not answer, or asked to come back later: a read may be tried again.
+
+    `maybe_accepted` is False only where it is certain that the device did not take what was sent (the connection was
+    refused, or it said so); only then may a submission be tried again.
+    """
+
+    def __init__(self, sentence: str, *, maybe_accepted: bool = True, retry_after_s: float | None = None) -> None:
+        super().__init__(sentence)
+        self.maybe_accepted = maybe_accepted
+        self.retry_after_s = retry_after_s
+
+
+class UnsettledError(DeviceError):
+    """Nobody can tell whether a submission was accepted: a person has to decide, and nothing is sent again."""
+
+    exit_code = 74
+
+
+class StaleError(DeviceError):
+    """A device refused a request because its calibration has changed since; prepared again it may be sent."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dimod
 import pytest
@@ -17,12 +17,14 @@ from qonduit.devices import registry
 from qonduit.devices.annealer import Annealer
 from qonduit.devices.device import Capabilities, Device
 from qonduit.devices.exact import Exact
-from qonduit.devices.execute import UNKNOWN_LIMIT_S, execute
+from qonduit.devices.execute import Execution, execute
+from qonduit.devices.options import Option
+from qonduit.devices.patience import Patience
 from qonduit.devices.registry import kinds, open_device
 from qonduit.devices.request import Request, Result
 from qonduit.devices.settings import Settings, settings_from_environment
-from qonduit.devices.state import State
-from qonduit.errors import DataError, DeviceError, QonduitError, UsageError
+from qonduit.devices.state import State, Status
+from qonduit.errors import AccessError, DataError, DeviceError, QonduitError, UsageError
 
 QUBO = dimod.BinaryQuadraticModel({"a": -1.25, "b": -2.0}, {("a", "b"): 1.5}, 0.0, "BINARY")
 ENDS = (State.DONE, State.FAILED, State.CANCELLED)
@@ -86,15 +88,19 @@ def test_the_same_key_is_the_same_job() -> None:
 def test_a_job_that_a_local_device_does_not_know_is_unknown_and_cannot_be_fetched() -> None:
     device = Exact(Settings("exact"))
     job = device.submit(device.prepare(QUBO, 1, 0), "key")
-    assert device.poll(job) is State.DONE
+    assert device.poll(job).state is State.DONE
     device.cancel(job)
-    assert device.poll(job) is State.UNKNOWN
+    assert device.poll(job).state is State.UNKNOWN
     with pytest.raises(DeviceError, match="knows no job"):
         device.fetch(job)
 
 
 class Scripted:
     """A device that answers polls from a list, and keeps the last answer."""
+
+    kind: ClassVar[str] = "scripted"
+    known_options: ClassVar[dict[str, Option]] = {}
+    local: ClassVar[bool] = True
 
     def __init__(self, *states: State) -> None:
         self.states = list(states)
@@ -112,9 +118,12 @@ class Scripted:
         self.submitted.append(key)
         return f"job of {request.shots} shots"
 
-    def poll(self, job: str) -> State:
+    def find(self, key: str) -> str | None:
+        raise AssertionError(key)
+
+    def poll(self, job: str) -> Status:
         assert job == "job of 5 shots"
-        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return Status(self.states.pop(0) if len(self.states) > 1 else self.states[0])
 
     def fetch(self, job: str) -> Result:
         return Result({"job": job})
@@ -130,8 +139,10 @@ def run_scripted(*states: State) -> tuple[Result | QonduitError, Scripted, list[
     device = Scripted(*states)
     pauses: list[float] = []
     asked: Device = device
+    request = device.prepare(QUBO, 5, 0)
+    patience = Patience(sleep=pauses.append, clock=lambda: sum(pauses))
     try:
-        return execute(asked, device.prepare(QUBO, 5, 0), pauses.append), device, pauses
+        return Execution(asked, patience=patience).run(request, lambda: request).result, device, pauses
     except QonduitError as error:
         return error, device, pauses
 
@@ -148,7 +159,7 @@ def test_a_state_that_stays_unknown_is_an_error_and_nothing_is_sent_again() -> N
     assert isinstance(error, DeviceError)
     assert "stays unknown" in str(error)
     assert len(device.submitted) == 1
-    assert UNKNOWN_LIMIT_S - 10 < sum(pauses) <= UNKNOWN_LIMIT_S
+    assert Patience().limit_s < sum(pauses) <= Patience().limit_s + 10
 
 
 @pytest.mark.parametrize("end", [State.FAILED, State.CANCELLED])
@@ -160,7 +171,7 @@ def test_a_job_that_did_not_end_well_is_an_error(end: State) -> None:
 
 
 def test_our_kinds_are_found_by_their_entry_points() -> None:
-    assert {"annealer", "exact"} <= set(kinds())
+    assert set(kinds()) >= {"annealer", "dwave", "exact", "gate", "iqm", "pasqal", "pulser"}
     assert isinstance(open_device(Settings("annealer")), Annealer)
     assert isinstance(open_device(Settings("exact")), Exact)
 
@@ -170,6 +181,33 @@ def test_a_kind_whose_package_is_missing_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(registry, "kinds", lambda: {"far": entry})
     with pytest.raises(DeviceError, match="no_such_package_here"):
         open_device(Settings("far"))
+
+
+def test_a_kind_whose_client_is_missing_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Annealer, "needs", ("no_such_client.part",), raising=False)
+    with pytest.raises(DeviceError, match=r"no_such_client.*pip install 'qonduit\[annealer\]'"):
+        open_device(Settings("annealer"))
+
+
+def test_a_secret_is_read_from_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("sesame\n")
+    path.chmod(0o600)
+    settings = Settings("iqm", token_file=path)
+    assert settings.secret() == "sesame"
+    assert "sesame" not in repr(settings) + settings.identity()
+    path.chmod(0o640)
+    with pytest.raises(AccessError, match="chmod 600"):
+        settings.secret()
+    path.chmod(0o600)
+    path.write_text("\n")
+    with pytest.raises(AccessError, match="empty"):
+        settings.secret()
+    path.unlink()
+    with pytest.raises(AccessError, match="cannot be read"):
+        settings.secret()
+    with pytest.raises(DataError, match="token_file"):
+        Settings("iqm").secret()
 
 
 @pytest.mark.parametrize("value", [None, ""])
@@ -210,7 +248,7 @@ def test_a_device_file_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ({}, "'kind'"),
         ({"kind": ""}, "'kind'"),
         ({"kind": 3}, "'kind'"),
-        ({"kind": "abacus"}, "annealer, exact"),
+        ({"kind": "abacus"}, "annealer, dwave, exact"),
         ({"kind": "annealer", "token": "x"}, "no key 'token'"),
         ({"kind": "annealer", "shots": 0}, "'shots'"),
         ({"kind": "annealer", "shots": 2.5}, "'shots'"),
@@ -224,6 +262,11 @@ def test_a_device_file_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ({"kind": "exact", "options": {"time_limit_s": "1"}}, "a number"),
         ({"kind": "exact", "options": {"time_limit_s": 0}}, "from 0.001 to"),
         ('{"kind": "exact", "options": {"time_limit_s": Infinity}}', "a number"),
+        ({"kind": "exact", "url": "127.0.0.1:80"}, "'url'"),
+        ({"kind": "exact", "url": "http://[::1"}, "'url'"),
+        ({"kind": "exact", "url": 3}, "'url'"),
+        ({"kind": "exact", "url": "https://me:secret@here"}, "without a user"),
+        ({"kind": "exact", "wait_s": -1}, "'wait_s'"),
         ({"kind": "exact", "token_file": "nowhere"}, "'token_file'"),
         ({"kind": "exact", "token_file": 1}, "'token_file'"),
     ],

@@ -94,7 +94,7 @@ def test_the_selection_is_the_best_one_and_all_its_figures_can_be_recomputed(tmp
     content = solved(tmp_path, problem, "--seed", 7, device=device)
     bqm, best = problem.bqm(), content["best"]
     assert set(content) == {
-        *("format", "iteration", "device", "seed", "shots", "best"),
+        *("format", "iteration", "device", "jobs", "seed", "shots", "best"),
         *("samples", "repairs", "partitions", "statistics", "timing"),
     }
     assert (content["format"], content["iteration"], content["seed"], content["shots"]) == (
@@ -115,7 +115,8 @@ def test_the_selection_is_the_best_one_and_all_its_figures_can_be_recomputed(tmp
         assert feasible == (not any(row[u] and row[v] for u, v in bqm.quadratic))
     assert [item["method"] for item in content["partitions"]] == list(METHODS)
     assert best["energy"] <= min(item["energy"] for item in content["partitions"])
-    assert set(content["timing"]) == {"prepare_s", "execute_s", "decode_s"}
+    assert set(content["timing"]) == {"prepare_s", "queue_s", "execute_s", "decode_s"}
+    assert content["statistics"]["optimum_energy"] == pytest.approx(optimum, rel=1e-12)
 
 
 def test_the_same_seed_gives_the_same_file_apart_from_times(tmp_path: Path) -> None:

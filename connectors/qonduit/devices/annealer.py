@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from qonduit.devices.independence import Graph, graph_of, repaired
 from qonduit.devices.local import LocalDevice, Rows
+from qonduit.devices.options import Number, Option
 from qonduit.devices.request import Request
-from qonduit.devices.settings import Number
 from qonduit.devices.swaps import swap_search
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ IMPROVED_READS = 8
 
 class Annealer(LocalDevice):
     kind = "annealer"
-    known_options: ClassVar[dict[str, Number]] = {
-        "sweeps": Number(None, 1, 1e6, whole=True),
-        "swaps": Number(None, 0, 1e8, whole=True),
+    known_options: ClassVar[dict[str, Option]] = {
+        "sweeps": Number(None, 1, 1e6, whole=True, about="Sweeps of each read; fitted to the problem without it."),
+        "swaps": Number(None, 0, 1e8, whole=True, about="Swaps after annealing; fitted without it."),
     }
 
     def payload(self, qubo: dimod.BinaryQuadraticModel, shots: int, starts: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from qonduit.devices.independence import graph_of, repair
+from qonduit.devices.independence import graph_of, heaviest, repair
 from qonduit.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Source = Literal["device", "repair", "partition"]
 Found = tuple[float, frozenset[str]]
+
+# Up to here the optimum is proved in milliseconds.
+PROVED_VARIABLES = 24
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class RepairedSample:
 
 @dataclass(frozen=True)
 class Answer:
+    """The solution, and how the samples led to it.
+
+    `optimum_raw` is the fraction of the shots that are the proved optimum as measured, `optimum_repaired` the fraction
+    that are after the repair; None where the problem is too large for a proof at hand.
+    """
+
     variables: tuple[str, ...]
     energy: float
     source: Source
@@ -43,6 +52,9 @@ class Answer:
     feasible_fraction: float
     best_raw_energy: float | None
     best_repaired_energy: float | None
+    optimum_energy: float | None
+    optimum_raw: float | None
+    optimum_repaired: float | None
 
 
 def choose(bqm: dimod.BinaryQuadraticModel, samples: dimod.SampleSet, known: Sequence[Iterable[str]]) -> Answer:
@@ -62,6 +74,7 @@ def choose(bqm: dimod.BinaryQuadraticModel, samples: dimod.SampleSet, known: Seq
         raise DeviceError("the device returned no sample and no solution is known; ask for more shots")
     energy, chosen, source = min(candidates, key=lambda candidate: candidate[0])
     best_raw = _lowest(raw)[0] if raw else None
+    optimum, at_raw, at_repaired = _at_optimum(bqm, samples, repairs)
     return Answer(
         variables=tuple(variable for variable in bqm.variables if variable in chosen),
         energy=energy,
@@ -72,7 +85,28 @@ def choose(bqm: dimod.BinaryQuadraticModel, samples: dimod.SampleSet, known: Seq
         feasible_fraction=float(record.num_occurrences[record.feasible].sum() / max(1, record.num_occurrences.sum())),
         best_raw_energy=best_raw,
         best_repaired_energy=_lowest(mended)[0] if mended else None,
+        optimum_energy=optimum,
+        optimum_raw=at_raw,
+        optimum_repaired=at_repaired,
     )
+
+
+def _at_optimum(
+    bqm: dimod.BinaryQuadraticModel, samples: dimod.SampleSet, repairs: Sequence[RepairedSample]
+) -> tuple[float | None, float | None, float | None]:
+    """The optimum's energy, and the fractions of the shots that have it before and after the repair."""
+    if bqm.num_variables > PROVED_VARIABLES:
+        return None, None, None
+    optimum = float(bqm.offset) - heaviest(graph_of(bqm))
+    record = samples.record
+    shots = max(1, int(record.num_occurrences.sum()))
+    within = 1e-9 * max(1.0, abs(optimum))
+    raw = record.feasible & (abs(record.energy - optimum) <= within)
+    mended = raw.copy()
+    for item in repairs:
+        mended[item.sample] = abs(item.energy_after - optimum) <= within
+    count = record.num_occurrences
+    return optimum, float(count[raw].sum() / shots), float(count[mended].sum() / shots)
 
 
 def energy_of(bqm: dimod.BinaryQuadraticModel, selected: Iterable[str]) -> float:

@@ -13,8 +13,8 @@ import numpy as np
 
 from qonduit.devices.independence import Graph, graph_of, independent, repaired
 from qonduit.devices.local import LocalDevice, Rows
+from qonduit.devices.options import Number, Option
 from qonduit.devices.request import Request
-from qonduit.devices.settings import Number
 from qonduit.devices.swaps import swap_search
 from qonduit.errors import DeviceError
 
@@ -30,7 +30,9 @@ SWAPS = 10_000
 
 class Exact(LocalDevice):
     kind = "exact"
-    known_options: ClassVar[dict[str, Number]] = {"time_limit_s": Number(60.0, 0.001, 1e7)}
+    known_options: ClassVar[dict[str, Option]] = {
+        "time_limit_s": Number(60.0, 0.001, 1e7, about="When HiGHS stops to look for a proof.")
+    }
 
     def payload(self, qubo: dimod.BinaryQuadraticModel, shots: int, starts: Sequence[Sequence[str]]) -> dict[str, Any]:  # noqa: ARG002
         return {"time_limit_s": self.options["time_limit_s"]}

@@ -57,6 +57,20 @@ def independent(graph: Graph, chosen: Set[int]) -> bool:
     return all(graph.neighbours[v].isdisjoint(chosen) for v in chosen)
 
 
+def heaviest(graph: Graph) -> float:
+    """The weight of the best independent set, by branching on the vertex with most neighbours: for small graphs."""
+    known: dict[frozenset[int], float] = {frozenset(): 0.0}
+
+    def best(left: frozenset[int]) -> float:
+        if left not in known:
+            vertex = max(left, key=lambda v: (len(graph.neighbours[v] & left), v))
+            without = best(left - {vertex})
+            known[left] = max(without, graph.weights[vertex] + best(left - {vertex} - graph.neighbours[vertex]))
+        return known[left]
+
+    return best(frozenset(v for v, weight in enumerate(graph.weights) if weight > 0))
+
+
 def repair(graph: Graph, chosen: Set[int]) -> Repair:
     """Removes the lightest vertex that overlaps another until none does, then adds what fits and gains, heaviest first.
 

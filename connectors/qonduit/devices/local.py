@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from qonduit.devices.device import Capabilities
+from qonduit.devices.options import Option
 from qonduit.devices.request import Request, Result
 from qonduit.devices.samples import sample_set
-from qonduit.devices.settings import Number, Settings
-from qonduit.devices.state import State
+from qonduit.devices.settings import Settings
+from qonduit.devices.state import State, Status
 from qonduit.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -27,10 +29,11 @@ Rows = npt.NDArray[np.int8]
 
 class LocalDevice(ABC):
     kind: ClassVar[str]
-    known_options: ClassVar[dict[str, Number]]
+    known_options: ClassVar[dict[str, Option]]
+    local: ClassVar[bool] = True
 
     def __init__(self, settings: Settings) -> None:
-        self.options = settings.numbers(self.known_options)
+        self.options = settings.checked(self.known_options)
         self._results: dict[str, Result] = {}
 
     @abstractmethod
@@ -47,7 +50,9 @@ class LocalDevice(ABC):
     def prepare(
         self, qubo: dimod.BinaryQuadraticModel, shots: int, seed: int, starts: Sequence[Sequence[str]] = ()
     ) -> Request:
-        return Request(self.kind, qubo.to_serializable(), shots, seed, self.payload(qubo, shots, starts))
+        request = Request(self.kind, qubo.to_serializable(), shots, seed, {})
+        # dimod sorts variables when it writes them: a payload that counts them must count as `compute` will.
+        return replace(request, payload=self.payload(request.bqm(), shots, starts))
 
     def submit(self, request: Request, key: str) -> str:
         if key not in self._results:
@@ -55,8 +60,11 @@ class LocalDevice(ABC):
             self._results[key] = Result({"rows": rows.tolist(), "info": info})
         return key
 
-    def poll(self, job: str) -> State:
-        return State.DONE if job in self._results else State.UNKNOWN
+    def find(self, key: str) -> str | None:
+        return key if key in self._results else None
+
+    def poll(self, job: str) -> Status:
+        return Status(State.DONE if job in self._results else State.UNKNOWN)
 
     def fetch(self, job: str) -> Result:
         if job not in self._results:
@@ -69,5 +77,6 @@ class LocalDevice(ABC):
 
     def decode(self, request: Request, result: Result) -> dimod.SampleSet:
         bqm = request.bqm()
-        rows = np.array(result.payload["rows"], dtype=np.int8).reshape(-1, bqm.num_variables)
-        return sample_set(bqm, rows, result.payload["info"])
+        rows = result.payload["rows"]
+        bits = np.array(rows, dtype=np.int8).reshape(len(rows), bqm.num_variables)
+        return sample_set(bqm, bits, result.payload["info"])

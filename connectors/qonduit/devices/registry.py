@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 
 from qonduit.devices.device import Device
 from qonduit.devices.settings import VARIABLE, Settings
@@ -27,5 +28,17 @@ def open_device(settings: Settings) -> Device:
         raise DeviceError(
             f"the device kind '{settings.kind}' cannot be loaded ({error}); install what it needs"
         ) from None
+    for module in getattr(made, "needs", ()):
+        if not _installed(module):
+            kind = settings.kind
+            raise DeviceError(f"the device kind '{kind}' needs {module}; run: pip install 'qonduit[{kind}]'")
     device: Device = made(settings)
     return device
+
+
+def _installed(module: str) -> bool:
+    """Whether a module could be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

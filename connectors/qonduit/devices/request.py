@@ -1,7 +1,7 @@
-"""What goes to a device and what comes back, as values that survive a file: `Request` and `Result`.
+"""What is asked of a device, what goes to it and what comes back: `Question`, `Request` and `Result`.
 
-A device's `prepare` makes the request and its `decode` reads the result; whoever carries them in between needs
-to understand neither payload.
+All survive a file. A device's `prepare` makes the request and its `decode` reads the result; whoever carries them in
+between needs to understand neither payload.
 """
 
 from __future__ import annotations
@@ -19,13 +19,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A QUBO made ready for one kind of device; `qubo` is dimod's serialisation, `payload` the kind's own."""
+class Question:
+    """A QUBO and how often to sample it; `qubo` is dimod's serialisation."""
 
     kind: str
     qubo: Mapping[str, Any]
     shots: int
     seed: int
+
+    def digest(self) -> str:
+        """The same for the same question, in every process: what tells that shots were already bought.
+
+        How a device prepared it is left out, since a new calibration must not make a second purchase of a restart.
+        """
+        asked = [self.kind, self.qubo, self.shots, self.seed]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Request(Question):
+    """A question made ready for one kind of device; `payload` is the kind's own."""
+
     payload: Mapping[str, Any]
 
     def to_json(self) -> str:
@@ -38,10 +52,6 @@ class Request:
         except (ValueError, TypeError) as error:
             raise DataError(f"this is no request to a device ({error}); prepare it again") from None
 
-    def digest(self) -> str:
-        """The same for the same request, in every process: what tells that shots were already bought."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
-
     def bqm(self) -> dimod.BinaryQuadraticModel:
         import dimod
 
@@ -50,6 +60,6 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """What a device answered, before anything is believed of it."""
+    """What a device answered, before anything is believed of it: plain JSON."""
 
     payload: Mapping[str, Any]

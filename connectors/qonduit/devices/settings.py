@@ -1,40 +1,27 @@
 """Which device a step shall use: the small JSON file, or the kind's name, in the variable QONDUIT_DEVICE.
 
-The file holds `kind` and may hold `shots`, `options` (the kind's own) and `token_file`, the path of a secret and
-never the secret. Without the variable a step uses the local annealer.
+The file holds `kind` and may hold `url`, `shots`, `wait_s`, `options` (the kind's own) and `token_file`, the path of
+a secret and never the secret. Without the variable a step uses the local annealer.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from qonduit.errors import DataError, UsageError
+from qonduit.devices.options import Number, Options
+from qonduit.errors import AccessError, DataError, UsageError
 
 VARIABLE = "QONDUIT_DEVICE"
 MOST_SHOTS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Number:
-    """An option that is a number in [low, high]; a default of None leaves the choice to the device."""
-
-    default: float | None
-    low: float
-    high: float
-    whole: bool = False
-
-    def accepts(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
-            return False
-        return self.low <= value <= self.high
-
-    def __str__(self) -> str:
-        return f"{'a whole number' if self.whole else 'a number'} from {self.low:g} to {self.high:g}"
+LONGEST_WAIT_S = 1e8
+KEYS = ("kind", "url", "shots", "wait_s", "token_file", "options")
 
 
 @dataclass(frozen=True)
@@ -46,8 +33,10 @@ class Settings:
     options: Mapping[str, Any] = field(default_factory=dict)
     token_file: Path | None = None
     source: str = VARIABLE
+    url: str | None = None
+    wait_s: float | None = None
 
-    def numbers(self, known: Mapping[str, Number]) -> dict[str, Any]:
+    def checked(self, known: Options) -> dict[str, Any]:
         """The kind's options with their defaults; an unknown or unfit one is refused."""
         for name, value in self.options.items():
             if name not in known:
@@ -55,12 +44,34 @@ class Settings:
                 raise DataError(f"{self.source}: the device kind '{self.kind}' has no option '{name}'; {choice}")
             if not known[name].accepts(value):
                 raise DataError(f"{self.source}: the option '{name}' must be {known[name]}")
-        return {name: self.options.get(name, number.default) for name, number in known.items()}
+        return {name: self.options.get(name, option.default) for name, option in known.items()}
+
+    def identity(self) -> str:
+        """What makes two devices the same one for the ledger: where it is and how it is used, not how long to wait."""
+        return json.dumps([self.kind, self.url, dict(sorted(self.options.items()))])
+
+    def secret(self) -> str:
+        """The token, read where it is needed and kept nowhere else; a file that others can read is refused."""
+        if self.token_file is None:
+            raise DataError(f"{self.source}: the device kind '{self.kind}' needs a 'token_file'; add its path")
+        try:
+            mode = self.token_file.stat().st_mode
+            text = self.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise AccessError(f"the token file {self.token_file} cannot be read ({error}); check its path") from None
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise AccessError(f"others can read the token file {self.token_file}; run chmod 600 on it")
+        if not text:
+            raise AccessError(f"the token file {self.token_file} is empty; put the vendor's token into it")
+        return text
 
 
 def settings_from_environment() -> Settings:
     """What QONDUIT_DEVICE says: a kind's name, or a path, which has a dot or a slash in it."""
-    value = os.environ.get(VARIABLE, "")
+    return settings_named(os.environ.get(VARIABLE, ""))
+
+
+def settings_named(value: str) -> Settings:
     if not value:
         return Settings(kind="annealer")
     if "/" in value or "." in value:
@@ -77,25 +88,43 @@ def read_settings(path: Path) -> Settings:
         raise DataError(f"{path}: this is not JSON ({error}); write a device file") from None
     if not isinstance(content, dict):
         raise DataError(f"{path}: a device file is one JSON object with a 'kind'")
-    unknown = sorted(set(content) - {"kind", "shots", "options", "token_file"})
+    unknown = sorted(set(content) - set(KEYS))
     if unknown:
-        raise DataError(
-            f"{path}: there is no key '{unknown[0]}' in a device file; use kind, shots, options, token_file"
-        )
+        raise DataError(f"{path}: there is no key '{unknown[0]}' in a device file; use {', '.join(KEYS)}")
     return _checked(path, content)
 
 
 def _checked(path: Path, content: Mapping[str, Any]) -> Settings:
-    kind, shots, options = content.get("kind"), content.get("shots"), content.get("options", {})
+    kind, options, url, token_file = (content.get(key) for key in ("kind", "options", "url", "token_file"))
+    numbers = {"shots": Number(None, 1, MOST_SHOTS, whole=True), "wait_s": Number(None, 0, LONGEST_WAIT_S)}
     if not isinstance(kind, str) or not kind:
         raise DataError(f"{path}: 'kind' must name a kind of device, such as \"annealer\"")
-    if shots is not None and not (allowed := Number(None, 1, MOST_SHOTS, whole=True)).accepts(shots):
-        raise DataError(f"{path}: 'shots' must be {allowed}")
-    if not isinstance(options, dict):
+    for key, number in numbers.items():
+        if content.get(key) is not None and not number.accepts(content[key]):
+            raise DataError(f"{path}: '{key}' must be {number}")
+    if not isinstance(options, dict | None):
         raise DataError(f"{path}: 'options' must be an object")
-    token_file = content.get("token_file")
-    if token_file is None:
-        return Settings(kind, shots, options, None, str(path))
-    if not isinstance(token_file, str) or not (path.parent / token_file).is_file():
+    if url is not None and not _is_address(url):
+        raise DataError(f"{path}: 'url' must be an address that begins with https:// or http://, without a user")
+    if token_file is not None and (not isinstance(token_file, str) or not (path.parent / token_file).is_file()):
         raise DataError(f"{path}: 'token_file' must be the path of a file that exists")
-    return Settings(kind, shots, options, path.parent / token_file, str(path))
+    return Settings(
+        kind,
+        content.get("shots"),
+        options or {},
+        None if token_file is None else path.parent / token_file,
+        str(path),
+        url if url is None else url.rstrip("/"),
+        content.get("wait_s"),
+    )
+
+
+def _is_address(url: object) -> bool:
+    try:
+        if not isinstance(url, str):
+            return False
+        parts = urlsplit(url)
+        # A name before the host could come with a password, which has no place in this file.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return False

@@ -6,6 +6,7 @@ say, so it is no end, no success, and neither before nor after any other state.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -26,3 +27,12 @@ class State(Enum):
         if State.UNKNOWN in (self, other) or self.final:
             return False
         return other.final or (self is State.QUEUED and other is State.RUNNING)
+
+
+@dataclass(frozen=True)
+class Status:
+    """A job's state, with how many jobs are before it and what the device says of it, where it says so."""
+
+    state: State
+    position: int | None = None
+    reason: str = ""

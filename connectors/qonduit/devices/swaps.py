@@ -17,6 +17,8 @@ SHORTEST_TABU = 5
 
 def swap_search(graph: Graph, start: Set[int], moves: int, rng: np.random.Generator) -> frozenset[int]:
     """The heaviest independent set met in so many moves from `start`, which must be independent itself."""
+    if not graph.weights:
+        return frozenset()
     weights = np.array(graph.weights)
     beside = [np.array(sorted(near), dtype=np.intp) for near in graph.neighbours]
     inside = np.zeros(len(weights), dtype=bool)

@@ -57,7 +57,9 @@ def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:
         raise UsageError(f"--k {given['k']} is more than the {len(points)} points; ask for fewer clusters")
     random = generator(options.seed, options.iteration, options.method)
     parameters = draw(options.method, options.preset, points, random) | given
-    labels = _cluster(options, points, parameters, random)
+    single = options.tree and parameters.get("linkage") == "single"
+    tree = _read_tree(options.tree, points) if single else None
+    labels = clustered(points, options.method, parameters, random, tree)
     partition = Partition(labels, options.method, parameters, options.iteration, options.seed)
     write_partition(outputs, options.out, partition, "--out")
     return {
@@ -69,20 +71,20 @@ def _work(options: argparse.Namespace, outputs: Outputs) -> Summary:
     }
 
 
-def _cluster(
-    options: argparse.Namespace, points: Floats, parameters: dict[str, Any], random: np.random.Generator
+def clustered(
+    points: Floats, method: str, parameters: dict[str, Any], random: np.random.Generator, tree: Any = None
 ) -> Labels:
-    if options.method == "kmeans":
+    """One method's clusters, numbered as the input meets them; `tree` spares single linkage its spanning tree."""
+    if method == "kmeans":
         from qonduit_steps.kernels.kmeans import kmeans, plus_plus
 
         return _by_first_appearance(kmeans(points, plus_plus(points, parameters["k"], random))[0])
-    if options.method == "dbscan":
+    if method == "dbscan":
         from qonduit_steps.kernels.dbscan import dbscan
 
         return _by_first_appearance(dbscan(points, parameters["eps"], parameters["min_points"])[0])
     from qonduit_steps.kernels.linkage import hierarchical
 
-    tree = _read_tree(options.tree, points) if options.tree and parameters["linkage"] == "single" else None
     return _by_first_appearance(hierarchical(points, parameters["k"], parameters["linkage"], tree))
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from qonduit.devices.registry import open_device
 from qonduit.devices.settings import MOST_SHOTS, Settings, settings_from_environment
-from qonduit.errors import DataError, DeviceError
+from qonduit.errors import DataError
 from qonduit_steps.command import Summary, natural, parser, run
 from qonduit_steps.outputs import Outputs
 from qonduit_steps.problem import Problem, read_problem
 
 if TYPE_CHECKING:
-    import dimod
-
-    from qonduit.devices.answer import Answer
-    from qonduit.devices.device import Device
+    from qonduit.devices.solve import Solved
 
 FORMAT = "qonduit-samples/1"
 SHOTS = 100
@@ -45,74 +41,40 @@ def main() -> None:
 
 
 def solve(options: argparse.Namespace, outputs: Outputs) -> Summary:
+    from qonduit.devices.solve import Solver
+    from qonduit.devices.spool import spool_from_environment
+
     outputs.check(options.out, "--out")
     settings = settings_from_environment()
     device = open_device(settings)
     problem = read_problem(options.problem)
     shots = options.shots or settings.shots or SHOTS
-    bqm = problem.bqm()
-    samples, timing = _sample(device, bqm, problem, shots, options.seed)
+    solver = Solver(device, settings, spool_from_environment(), say=_say)
+    try:
+        solved = solver.solve(
+            problem.bqm(), shots, options.seed, [partition.variables for partition in problem.partitions]
+        )
+    except DataError as error:
+        raise DataError(f"--problem: {error}") from None
+    outputs.write_json(options.out, content(problem, settings, shots, options.seed, solved), "--out")
+    return _summary(problem, settings, solved)
 
-    from qonduit.devices.answer import choose
 
-    begun = perf_counter()
-    answer = choose(bqm, samples, [partition.variables for partition in problem.partitions])
-    timing["decode_s"] += perf_counter() - begun
-    content = {
+def _say(sentence: str) -> None:
+    print(f"qonduit-solve: {sentence}", file=sys.stderr)
+
+
+def content(problem: Problem, settings: Settings, shots: int, seed: int, solved: Solved) -> dict[str, Any]:
+    """What samples.json holds."""
+    answer, samples = solved.answer, solved.samples
+    energies = zip(problem.partitions, answer.known_energies, strict=True)
+    return {
         "format": FORMAT,
         "iteration": problem.iteration,
         "device": {"kind": settings.kind, "options": dict(settings.options)},
-        "seed": options.seed,
+        "jobs": list(solved.jobs),
+        "seed": seed,
         "shots": shots,
-        **_content(problem, samples, answer),
-        "timing": timing,
-    }
-    outputs.write_json(options.out, content, "--out")
-    return _summary(problem, settings, answer)
-
-
-def _sample(
-    device: Device, bqm: dimod.BinaryQuadraticModel, problem: Problem, shots: int, seed: int
-) -> tuple[dimod.SampleSet, dict[str, float]]:
-    """The device's samples, and the seconds that preparing, executing and decoding took."""
-    from qonduit.devices.execute import execute
-
-    if not bqm.num_variables:
-        return _nothing_to_select(bqm), {"prepare_s": 0.0, "execute_s": 0.0, "decode_s": 0.0}
-    _check_fits(device, bqm.num_variables)
-    times = [perf_counter()]
-    request = device.prepare(bqm, shots, seed, [partition.variables for partition in problem.partitions])
-    times.append(perf_counter())
-    result = execute(device, request)
-    times.append(perf_counter())
-    samples = device.decode(request, result)
-    times.append(perf_counter())
-    spans = [later - earlier for earlier, later in pairwise(times)]
-    return samples, dict(zip(("prepare_s", "execute_s", "decode_s"), spans, strict=True))
-
-
-def _nothing_to_select(bqm: dimod.BinaryQuadraticModel) -> dimod.SampleSet:
-    """The empty selection, for which no device need be asked."""
-    import numpy as np
-
-    from qonduit.devices.samples import sample_set
-
-    return sample_set(bqm, np.zeros((1, 0), dtype=np.int8), {"proved_optimal": True})
-
-
-def _check_fits(device: Device, variables: int) -> None:
-    can = device.capabilities()
-    if not can.online:
-        raise DeviceError(f"the device '{can.kind}' is offline; try later or set QONDUIT_DEVICE to another")
-    if can.qubits is not None and variables > can.qubits:
-        raise DataError(
-            f"--problem: {variables} variables do not fit the {can.qubits} qubits of '{can.kind}'; use another device"
-        )
-
-
-def _content(problem: Problem, samples: dimod.SampleSet, answer: Answer) -> dict[str, Any]:
-    energies = zip(problem.partitions, answer.known_energies, strict=True)
-    return {
         "best": {
             "variables": list(answer.variables),
             "energy": answer.energy,
@@ -126,11 +88,16 @@ def _content(problem: Problem, samples: dimod.SampleSet, answer: Answer) -> dict
             "feasible_fraction": answer.feasible_fraction,
             "best_raw_energy": answer.best_raw_energy,
             "best_repaired_energy": answer.best_repaired_energy,
+            "optimum_energy": answer.optimum_energy,
+            "optimum_raw": answer.optimum_raw,
+            "optimum_repaired": answer.optimum_repaired,
         },
+        "timing": solved.timing,
     }
 
 
-def _summary(problem: Problem, settings: Settings, answer: Answer) -> Summary:
+def _summary(problem: Problem, settings: Settings, solved: Solved) -> Summary:
+    answer = solved.answer
     return {
         "iteration": problem.iteration,
         "device": settings.kind,
@@ -138,4 +105,5 @@ def _summary(problem: Problem, settings: Settings, answer: Answer) -> Summary:
         "selected": len(answer.variables),
         "source": answer.source,
         "proved_optimal": answer.proved_optimal,
+        **({"reused": True} if solved.reused else {}),
     }

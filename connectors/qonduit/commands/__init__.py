@@ -1,0 +1,1 @@
+"""The subcommands of `qonduit` that deal with devices: `devices`, `solve` and `ledger`."""

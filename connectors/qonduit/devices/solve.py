@@ -1,0 +1,158 @@
+"""Solving one QUBO on a device, from the question to the chosen solution: what `qonduit-solve` and `qonduit solve` do.
+
+A device that computes here is simply run. Any other is asked through the ledger, so that nothing is bought twice, or
+through the spool where the step's location has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from qonduit.devices.device import Device
+from qonduit.devices.execute import Executed, Execution, Memory, Say, Watch
+from qonduit.devices.ledger import Ledger, ledger_path, run_name
+from qonduit.devices.patience import Patience
+from qonduit.devices.request import Question, Request, Result
+from qonduit.devices.settings import Settings
+from qonduit.devices.spool import Round, Spool
+from qonduit.errors import DataError, DeviceError
+
+if TYPE_CHECKING:
+    import dimod
+
+    from qonduit.devices.answer import Answer
+
+
+@runtime_checkable
+class Variational(Protocol):
+    """A device that may ask again with what it has learned."""
+
+    def refine(self, rounds: Sequence[Round]) -> Request | None:
+        """The next request, None when there is no more to learn."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The samples, the solution chosen among them, and where they come from."""
+
+    samples: dimod.SampleSet
+    answer: Answer
+    timing: dict[str, float]
+    jobs: tuple[str, ...] = ()
+    reused: bool = False
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Solves problems on the device of the settings; `watch` and `say` are for whoever looks on."""
+
+    device: Device
+    settings: Settings
+    spool: Spool | None = None
+    patience: Patience = field(default_factory=Patience)
+    watch: Watch = lambda _: None
+    say: Say = lambda _: None
+
+    def solve(
+        self, bqm: dimod.BinaryQuadraticModel, shots: int, seed: int, starts: Sequence[Sequence[str]] = ()
+    ) -> Solved:
+        if not bqm.num_variables:
+            return _chosen(bqm, _nothing_to_select(bqm), starts, {})
+        question = Question(self.device.kind, bqm.to_serializable(), shots, seed)
+
+        def make() -> Request:
+            self._check_fits(bqm.num_variables)
+            return self.device.prepare(bqm, shots, seed, starts)
+
+        if self.spool is not None and not self.device.local:
+            return self._spooled(self.spool, bqm, make, starts)
+        executed = self._executed(question, make)
+        timing = {name: sum(getattr(one, name) for one in executed) for name in ("prepare_s", "queue_s", "execute_s")}
+        begun = perf_counter()
+        samples = self._best(bqm, [(one.request, one.result) for one in executed])
+        timing["decode_s"] = perf_counter() - begun
+        jobs = tuple(one.job for one in executed if not self.device.local)
+        return _chosen(bqm, samples, starts, timing, jobs, all(one.reused for one in executed))
+
+    def _executed(self, question: Question, make: Any) -> list[Executed]:
+        """Every round's execution; all but variational work is one round."""
+        memory = None
+        if not self.device.local:
+            memory = Memory(Ledger(ledger_path()), self.settings.identity(), run_name())
+        try:
+            execution = Execution(
+                self.device, memory, self.patience, self.settings.wait_s, watch=self.watch, say=self.say
+            )
+            done = [execution.run(question, make)]
+            while (request := self._next([(one.request, one.result) for one in done])) is not None:
+                done.append(execution.run(request, lambda request=request: request))  # type: ignore[misc]
+            return done
+        finally:
+            if memory is not None:
+                memory.ledger.close()
+
+    def _spooled(self, spool: Spool, bqm: dimod.BinaryQuadraticModel, make: Any, starts: Iterable[Any]) -> Solved:
+        rounds = spool.rounds()
+        request = self._next(rounds) if rounds else self.patience.read(make, self.say)
+        if request is not None:
+            spool.ask(request)
+        begun = perf_counter()
+        samples = self._best(bqm, rounds)
+        return _chosen(bqm, samples, list(starts), {"decode_s": perf_counter() - begun})
+
+    def _next(self, rounds: Sequence[Round]) -> Request | None:
+        return self.device.refine(rounds) if isinstance(self.device, Variational) else None
+
+    def _best(self, bqm: dimod.BinaryQuadraticModel, rounds: Sequence[tuple[Request, Result]]) -> dimod.SampleSet:
+        """The samples of the round whose mean energy is lowest."""
+        decoded = [self.device.decode(request, result) for request, result in rounds]
+        for samples in decoded:
+            if set(samples.variables) != set(bqm.variables):
+                raise DeviceError(f"the samples of '{self.device.kind}' are of another problem; see the ledger")
+        return min(decoded, key=_mean_energy)
+
+    def _check_fits(self, variables: int) -> None:
+        can = self.device.capabilities()
+        if not can.online:
+            raise DeviceError(f"the device '{can.kind}' is offline; try later or set QONDUIT_DEVICE to another")
+        if can.qubits is not None and variables > can.qubits:
+            raise DataError(
+                f"{variables} variables do not fit the {can.qubits} qubits of '{can.kind}'; "
+                "use a device with more, or the kind annealer or exact"
+            )
+
+
+def _mean_energy(samples: dimod.SampleSet) -> float:
+    import numpy as np
+
+    record = samples.record
+    return float(np.average(record.energy, weights=record.num_occurrences))
+
+
+def _chosen(
+    bqm: dimod.BinaryQuadraticModel,
+    samples: dimod.SampleSet,
+    starts: Sequence[Sequence[str]],
+    timing: dict[str, float],
+    jobs: tuple[str, ...] = (),
+    reused: bool = False,
+) -> Solved:
+    from qonduit.devices.answer import choose
+
+    begun = perf_counter()
+    answer = choose(bqm, samples, starts)
+    spent = dict.fromkeys(("prepare_s", "queue_s", "execute_s", "decode_s"), 0.0) | timing
+    spent["decode_s"] += perf_counter() - begun
+    return Solved(samples, answer, spent, jobs, reused)
+
+
+def _nothing_to_select(bqm: dimod.BinaryQuadraticModel) -> dimod.SampleSet:
+    """The empty selection, for which no device need be asked."""
+    import numpy as np
+
+    from qonduit.devices.samples import sample_set
+
+    return sample_set(bqm, np.zeros((1, 0), dtype=np.int8), {"proved_optimal": True})

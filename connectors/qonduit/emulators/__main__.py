@@ -1,0 +1,5 @@
+"""`python -m qonduit.emulators`: what `running` starts."""
+
+from qonduit.emulators.command import main
+
+main()
