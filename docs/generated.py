@@ -1,7 +1,7 @@
 """The reference pages that cannot go stale: MkDocs calls this hook, which fills their markers when a page is built.
 
 Inputs and outputs come from the workflow's CWL, options from the commands' own `--help`, keys and options of a device
-file from its schema and the kinds themselves.
+file from its schema and the kinds themselves, errors and faults from the modules that define them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,26 @@ from typing import Any
 
 import yaml
 
+from qonduit import errors
 from qonduit.devices.schema import device_file_schema, installed
+from qonduit.devices.spool import WaitingError
+from qonduit.emulators import faults
+from qonduit.emulators.latency import PRESETS
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = ROOT / "workflows"
 COMMANDS = {
-    "qonduit": ["run"],
+    "qonduit": [
+        "run",
+        "solve",
+        "devices",
+        "emulate",
+        "ledger",
+        "ledger list",
+        "ledger show",
+        "ledger resolve",
+        "ledger export",
+    ],
     "qonduit-points": ["blobs", "csv", "npy", "convert"],
     "qonduit-tree": [],
     "qonduit-cluster": [],
@@ -70,7 +84,7 @@ def tools() -> str:
 def commands() -> str:
     """The `--help` of every command and subcommand."""
     return "\n\n".join(
-        f"## {command}\n\n" + "\n\n".join(_help(command, *sub) for sub in ([], *([name] for name in subcommands)))
+        f"## {command}\n\n" + "\n\n".join(_help(command, *name.split()) for name in ("", *subcommands))
         for command, subcommands in COMMANDS.items()
     )
 
@@ -100,12 +114,41 @@ def kinds() -> str:
     return "\n\n".join(parts)
 
 
+def error_family() -> str:
+    """One row for each error that a user may meet, by exit code."""
+    family: list[type[errors.QonduitError]] = [
+        WaitingError,
+        *(one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, errors.QonduitError)),
+    ]
+    family.sort(key=lambda one: (one.exit_code, len(one.__mro__), one.__name__))
+    rows = [[str(one.exit_code), f"`{one.__name__}`", _cell(_first_paragraph(one))] for one in family]
+    return _table(["Exit code", "Error", "Meaning"], rows)
+
+
+def fault_table() -> str:
+    """One row for each fault that can be scripted, in three groups."""
+    groups = {"the call": faults.CONNECTION, "the service": faults.SERVICE, "the job": faults.JOB}
+    rows = [
+        [f"`{name}`", strikes, _cell(meaning)] for strikes, group in groups.items() for name, meaning in group.items()
+    ]
+    return _table(["Fault", "Strikes", "What happens"], rows)
+
+
+def latencies() -> str:
+    """One row for each preset."""
+    rows = [[f"`{name}`", *(f"{value:g}" for value in vars(one).values())] for name, one in PRESETS.items()]
+    return _table(["Name", *(f"`{name}`" for name in vars(PRESETS["none"]))], rows)
+
+
 MAKERS: Mapping[str, Callable[[], str]] = {
     "workflow": workflow,
     "tools": tools,
     "commands": commands,
     "device-file": device_file,
     "kinds": kinds,
+    "errors": error_family,
+    "faults": fault_table,
+    "latencies": latencies,
 }
 
 
@@ -117,6 +160,10 @@ def _help(*command: str) -> str:
     )
     text = "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()).strip("\n")
     return f'```text title="{" ".join(command)} --help"\n{text}\n```'
+
+
+def _first_paragraph(one: type) -> str:
+    return (inspect.getdoc(one) or "").partition("\n\n")[0]
 
 
 def _type(item: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another value for an input of the workflow."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="StreamFlow's name for the run.")] = None,
+    name: Annotated[str | None, typer.Option(help="The run's name, for StreamFlow and the ledger.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Run a workflow under StreamFlow: progress, a summary, and all results in one folder."""

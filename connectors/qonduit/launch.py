@@ -24,6 +24,9 @@ from typing import IO, Any
 import yaml
 from rich.console import Console
 
+from qonduit.devices.ledger import RUN_VARIABLE as RUN
+from qonduit.devices.ledger import VARIABLE as LEDGER
+from qonduit.devices.ledger import ledger_path
 from qonduit.devices.registry import open_device
 from qonduit.devices.settings import VARIABLE, settings_from_environment
 from qonduit.errors import DataError, QonduitError, UsageError
@@ -116,6 +119,9 @@ class Launch:
         device = Path(environment.get(VARIABLE, ""))
         if device.is_file():  # every job has a working folder of its own
             environment[VARIABLE] = str(device.resolve())
+        environment[LEDGER] = str(ledger_path().resolve())
+        if self.name:
+            environment.setdefault(RUN, self.name)
         with (
             log.open("w") as record,
             subprocess.Popen(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -87,8 +88,9 @@ class Solver:
                 self.device, memory, self.patience, self.settings.wait_s, watch=self.watch, say=self.say
             )
             done = [execution.run(question, make)]
-            while (request := self._next([(one.request, one.result) for one in done])) is not None:
-                done.append(execution.run(request, lambda request=request: request))  # type: ignore[misc]
+            while (request := self._next(rounds := [(one.request, one.result) for one in done])) is not None:
+                # Asked anew if it has become stale; the same question, since only the calibration has changed.
+                done.append(execution.run(request, partial(self._refined, request, rounds)))
             return done
         finally:
             if memory is not None:
@@ -104,7 +106,11 @@ class Solver:
         return _chosen(bqm, samples, list(starts), {"decode_s": perf_counter() - begun})
 
     def _next(self, rounds: Sequence[Round]) -> Request | None:
-        return self.device.refine(rounds) if isinstance(self.device, Variational) else None
+        device = self.device
+        return self.patience.read(partial(device.refine, rounds), self.say) if isinstance(device, Variational) else None
+
+    def _refined(self, known: Request, rounds: Sequence[Round]) -> Request:
+        return self._next(rounds) or known
 
     def _best(self, bqm: dimod.BinaryQuadraticModel, rounds: Sequence[tuple[Request, Result]]) -> dimod.SampleSet:
         """The samples of the round whose mean energy is lowest."""

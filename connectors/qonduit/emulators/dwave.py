@@ -20,7 +20,7 @@ from aiohttp import web
 
 from qonduit.emulators import annealing, hybrid, qp
 from qonduit.emulators.credential import Token
-from qonduit.emulators.emulator import Config, Emulator, Handler, Route
+from qonduit.emulators.emulator import Config, Emulator, Refused, Route
 from qonduit.emulators.store import Job, JobStore
 
 STATES = {
@@ -32,12 +32,6 @@ STATES = {
 }
 UNKNOWN_PROBLEM = "Problem does not exist or apitoken does not have access"
 LONGEST_POLL_S = 60.0
-
-
-class Refused(Exception):  # noqa: N818 - an answer, not a failure of the server
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class DwaveEmulator(Emulator):
@@ -64,9 +58,6 @@ class DwaveEmulator(Emulator):
         self._describe()
 
     def routes(self) -> Iterable[Route]:
-        return [route._replace(handler=self._refusing(route.handler)) for route in self._routes()]
-
-    def _routes(self) -> Iterable[Route]:
         root, upload = self.path, f"{self.path}/bqm/multipart"
         yield Route("GET", f"{root}/solvers/remote/", "discover", self.list_solvers)
         yield Route("GET", f"{root}/solvers/remote/{{name}}", "discover", self.show_solver)
@@ -85,17 +76,6 @@ class DwaveEmulator(Emulator):
         yield Route("PUT", f"{upload}/{{id}}/part/{{number}}", "other", self.take_part)
         yield Route("POST", f"{upload}/{{id}}/combine", "other", self.combine)
         yield Route("GET", "/metadata/v1/regions/", "discover", self.list_regions)
-
-    def _refusing(self, handler: Handler) -> Handler:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            try:
-                return await handler(request)
-            except Refused as refused:
-                return self.refusal(refused.status, str(refused))
-            except (KeyError, TypeError, ValueError) as error:
-                return self.refusal(400, f"the request cannot be read: {type(error).__name__}: {error}")
-
-        return handle
 
     def phase_of(self, request: web.Request, route: Route) -> str:
         """The client asks for a job's state and looks for jobs at one address."""

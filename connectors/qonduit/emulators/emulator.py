@@ -36,6 +36,14 @@ class EmulatorError(QonduitError):
     """A job that the emulated device cannot run: it ends as failed with this sentence."""
 
 
+class Refused(Exception):  # noqa: N818 - an answer, not a failure of the server
+    """A call that a handler does not carry out, with the status and the sentence that the vendor would send."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
 class Route(NamedTuple):
     method: str
     path: str
@@ -58,6 +66,8 @@ class Emulator(ABC):
     vendor: ClassVar[str]
     path: ClassVar[str] = ""
     """What follows host and port in the address that clients are given."""
+    unreadable: ClassVar[int] = 400
+    """The status that answers a body which is not what the API asks for."""
     port: ClassVar[int]
     """Where it listens when no port is asked for."""
 
@@ -148,7 +158,12 @@ class Emulator(ABC):
     async def _handled(self, request: web.Request, route: Route) -> web.StreamResponse:
         if route.phase != "auth" and not self.authorised(request):
             return self.refusal(401, "the token is missing, wrong or expired")
-        return await route.handler(request)
+        try:
+            return await route.handler(request)
+        except Refused as refused:
+            return self.refusal(refused.status, str(refused))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return self.refusal(self.unreadable, f"the request cannot be read: {type(error).__name__}: {error}")
 
     async def _struck(self, request: web.Request, route: Route, rule: Rule) -> web.StreamResponse:
         done = rule.accepted or rule.fault in ("reset-after", "malformed", "refuse")

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from qonduit.emulators import pasqal_machine as machine
 from qonduit.emulators.credential import Token
-from qonduit.emulators.emulator import Config, Emulator, Handler, Route
+from qonduit.emulators.emulator import Config, Emulator, Refused, Route
 from qonduit.emulators.store import Job, JobStore
 from qonduit.errors import UsageError
 
@@ -34,14 +34,9 @@ PAGE = 100
 PAGING = ("offset", "limit", "order_by", "order_by_direction")
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not a failure of the server
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 class PasqalEmulator(Emulator):
     vendor: ClassVar[str] = "pasqal"
+    unreadable: ClassVar[int] = 422
     port: ClassVar[int] = 8722
 
     def __init__(self, config: Config, jobs: JobStore, token: Token) -> None:
@@ -70,9 +65,6 @@ class PasqalEmulator(Emulator):
         return {"project_id": PROJECT, "username": USER, "device": machine.NAME}
 
     def routes(self) -> Iterable[Route]:
-        return [route._replace(handler=self._refusing(route.handler)) for route in self._routes()]
-
-    def _routes(self) -> Iterable[Route]:
         one, several = f"{CORE}/v2/batches/{{batch}}", f"{CORE}/v1/batches"
         yield Route("POST", "/oauth/token", "auth", self.log_in)
         yield Route("GET", f"{ACCOUNT}/v1/projects", "other", self.list_projects)
@@ -93,19 +85,6 @@ class PasqalEmulator(Emulator):
         yield Route("GET", f"{CORE}/v1/jobs/{{job}}/status", "poll", self.show_job_status)
         yield Route("GET", f"{CORE}/v1/jobs/{{job}}/results_link", "fetch", self.show_link)
         yield Route("GET", "/results/{job}", "fetch", self.show_results)
-
-    def _refusing(self, handler: Handler) -> Handler:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            try:
-                return await handler(request)
-            except Refused as refused:
-                return self.refusal(refused.status, str(refused))
-            except machine.RefusedError as error:
-                return self.refusal(400, str(error))
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                return self.refusal(422, f"the request cannot be read: {type(error).__name__}: {error}")
-
-        return handle
 
     def refusal(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> web.StreamResponse:
         kind = "fail" if status < 500 else "error"

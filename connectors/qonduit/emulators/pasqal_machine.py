@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qonduit.emulators.emulator import EmulatorError
+from qonduit.emulators.emulator import EmulatorError, Refused
 
 if TYPE_CHECKING:
     import pulser
@@ -26,10 +26,6 @@ DEFAULT_SHOTS = 1000
 FALSE_POSITIVE, FALSE_NEGATIVE = 0.01, 0.05
 DRIFT, DRIFTS = 0.002, 10
 GPU_SETTINGS = ("num_gpus_to_use", "autosave_dt", "optimize_qubit_ordering", "gpu")
-
-
-class RefusedError(Exception):
-    """A batch that the service does not take; the sentence is its answer."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ def work_of(batch: dict[str, Any], job: dict[str, Any], machine: Device) -> Work
     """The work that a job asks for, or a refusal, as the service checks it before it takes a batch."""
     text = job.get("sequence") or batch.get("sequence_builder")
     if not isinstance(text, str):
-        raise RefusedError("neither the batch nor the job has a sequence")
+        raise Refused(400, "neither the batch nor the job has a sequence")
     variables = job.get("variables") or {}
     sequence = _built(text, variables)
     device_type = batch.get("device_type")
@@ -86,7 +82,7 @@ def work_of(batch: dict[str, Any], job: dict[str, Any], machine: Device) -> Work
         shots = _checked_runs(sequence, device_type, job.get("runs"), machine)
     most = min(MOST_SIMULATED, machine.max_atom_num or MOST_SIMULATED)
     if atoms > most:
-        raise RefusedError(f"{atoms} atoms are more than the {most} that this emulated server can simulate")
+        raise Refused(400, f"{atoms} atoms are more than the {most} that this emulated server can simulate")
     return Work(text, variables, shots, device_type, configuration)
 
 
@@ -99,20 +95,20 @@ def _built(text: str, variables: dict[str, Any]) -> pulser.Sequence[Any]:
             sequence = sequence.build(**variables)
     except Exception as error:
         # Pulser raises many kinds for a sequence that breaks its device's rules; all mean the same here.
-        raise RefusedError(f"the sequence is not valid: {error}") from None
+        raise Refused(400, f"the sequence is not valid: {error}") from None
     return sequence
 
 
 def _checked_runs(sequence: pulser.Sequence[Any], device_type: str, runs: Any, machine: Device) -> int:
     if device_type != machine.name:
-        raise RefusedError(f"there is no device {device_type}; there are {machine.name}, {', '.join(EMULATORS)}")
+        raise Refused(400, f"there is no device {device_type}; there are {machine.name}, {', '.join(EMULATORS)}")
     if sequence.device != machine:
-        raise RefusedError(
-            f"the sequence was made for other specifications of {machine.name} than it has now; fetch them again"
+        raise Refused(
+            400, f"the sequence was made for other specifications of {machine.name} than it has now; fetch them again"
         )
     most = machine.max_runs or 10**6
     if not isinstance(runs, int) or isinstance(runs, bool) or not 1 <= runs <= most:
-        raise RefusedError(f"the runs of a job on {machine.name} must be from 1 to {most}")
+        raise Refused(400, f"the runs of a job on {machine.name} must be from 1 to {most}")
     return runs
 
 
@@ -121,7 +117,7 @@ def _emulated_shots(configuration: str | None, runs: Any) -> int:
         observables = json.loads(configuration or "{}").get("observables", [])
         found = [item.get("num_shots") for item in observables if item.get("observable") == "bitstrings"]
     except (ValueError, AttributeError):
-        raise RefusedError("the backend configuration is not Pulser's") from None
+        raise Refused(400, "the backend configuration is not Pulser's") from None
     if isinstance(runs, int) and runs > 0:
         return runs
     return int(found[0]) if found and found[0] else DEFAULT_SHOTS
@@ -131,7 +127,7 @@ def run(work: Work, noise: bool, seed: int) -> dict[str, Any]:
     """What the results link gives: a counter, and for the cloud's emulators Pulser's own results too."""
     try:
         sequence = _built(work.sequence, work.variables)
-    except RefusedError as error:
+    except Refused as error:
         raise EmulatorError(str(error)) from None
     if work.device_type in EMULATORS and work.configuration is not None:
         return _emulated(sequence, work, seed)
