@@ -75,6 +75,3 @@ def main() -> None:
     except QonduitError as error:
         print(f"qonduit: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("qonduit: interrupted; a job that was sent goes on, run again to get its result", file=sys.stderr)
-        sys.exit(130)

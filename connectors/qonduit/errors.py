@@ -54,5 +54,11 @@ class UnsettledError(DeviceError):
     exit_code = 74
 
 
+class StoppedError(QonduitError):
+    """Interrupted by the user while a device was at work."""
+
+    exit_code = 130
+
+
 class StaleError(DeviceError):
     """A device refused a request because its calibration has changed since; prepared again it may be sent."""

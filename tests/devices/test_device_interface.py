@@ -195,7 +195,7 @@ def test_a_secret_is_read_from_a_file_that_only_its_owner_can_read(tmp_path: Pat
     path.chmod(0o600)
     settings = Settings("iqm", token_file=path)
     assert settings.secret() == "sesame"
-    assert "sesame" not in repr(settings) + settings.identity()
+    assert "sesame" not in repr(settings) + settings.identity({})
     path.chmod(0o640)
     with pytest.raises(AccessError, match="chmod 600"):
         settings.secret()

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ import pytest
 from qonduit.devices.conformance import DeviceConformance
 from qonduit.devices.dwave import Dwave
 from qonduit.devices.request import Request, Result
+from qonduit.devices.sapi import Sapi
 from qonduit.devices.settings import Settings
 from qonduit.devices.state import State
 from qonduit.emulators.running import Server, running
@@ -129,6 +131,8 @@ PHASES = ("discover", "submit", "find", "poll", "fetch", "cancel")
 FAILURES: dict[str, tuple[type[DeviceError], bool | None]] = {
     "http-401": (AccessError, None),
     "http-403": (AccessError, None),
+    "http-408": (AwayError, True),
+    "http-425": (AwayError, True),
     "http-423": (AwayError, False),
     "http-429": (AwayError, False),
     "http-500": (AwayError, True),
@@ -411,3 +415,91 @@ def test_importing_the_device_imports_nothing_of_the_vendor() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Redirecting(BaseHTTPRequestHandler):
+    target: ClassVar[str]
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(307)
+        self.send_header("Location", f"{self.target}{self.path}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_redirected_call_is_not_sent_on(server: Server, phase: str) -> None:
+    Redirecting.target = server.url.removesuffix("/sapi/v2")
+    with HTTPServer(("127.0.0.1", 0), Redirecting) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        try:
+            call = asked(server, phase, url=f"http://127.0.0.1:{other.server_port}/sapi/v2")
+            before = sum("/sapi/" in line for line in server.calls())
+            with pytest.raises(DeviceError, match="check 'url'") as said:
+                call()
+            assert not isinstance(said.value, AwayError)
+            assert sum("/sapi/" in line for line in server.calls()) == before
+        finally:
+            other.shutdown()
+            thread.join()
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    monkeypatch.setattr(Sapi, "call", lambda *_, **__: answer)
+
+
+@pytest.mark.parametrize("answer", [{}, [3], [{"label": "k"}], [{"label": "k", "id": None}]])
+def test_a_list_of_jobs_of_another_shape_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    answering(monkeypatch, answer)
+    with pytest.raises(AwayError):
+        device(server).find("k")
+
+
+@pytest.mark.parametrize("answer", [None, [], [{}], [{"id": None}], [{"error_code": "x"}], {"id": "a"}])
+def test_a_submission_whose_answer_names_no_job_may_have_been_accepted(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    request = device(server).prepare(cycle(5), SHOTS, 1)
+    answering(monkeypatch, answer)
+    with pytest.raises(AwayError) as said:
+        device(server).submit(request, "k")
+    assert said.value.maybe_accepted
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"couplers": [[1, 2, 3]]},
+        {"couplers": None},
+        {"topology": None},
+        {"topology": {"type": "pegasus", "shape": 3}},
+        {"supported_problem_types": None},
+    ],
+)
+def test_a_solver_of_another_shape_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any]
+) -> None:
+    solver = device(server)._solver()
+    answering(monkeypatch, [{**solver, "properties": {**solver["properties"], **properties}}])
+    for call in (device(server).capabilities, lambda: device(server).prepare(cycle(5), SHOTS, 1)):
+        with pytest.raises(AwayError):
+            call()
+
+
+@pytest.mark.parametrize("limits", [None, [], [[1]], [[1, 2, 3]], [[1, "long"]]])
+def test_time_limits_of_another_shape_are_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, limits: Any
+) -> None:
+    solver = device(server, solver_type="hybrid")._solver()
+    answering(monkeypatch, [{**solver, "properties": {**solver["properties"], "minimum_time_limit": limits}}])
+    with pytest.raises(AwayError):
+        device(server, solver_type="hybrid").prepare(cycle(5), SHOTS, 1)

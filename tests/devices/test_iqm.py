@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -10,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import dimod
 import pytest
+import requests
 
 from qonduit.devices.conformance import DeviceConformance
 from qonduit.devices.iqm import Iqm
+from qonduit.devices.iqm_server import IqmServer
 from qonduit.devices.request import Request, Result
 from qonduit.devices.settings import Settings
 from qonduit.devices.state import State
@@ -88,7 +92,7 @@ def test_the_result_says_what_was_compiled_calibrated_and_measured(server: Serve
     assert ended(device, job) is State.DONE
     info = device.decode(request, device.fetch(job)).info
     assert (info["shots"], info["measured"], info["layers"]) == (SHOTS, SHOTS, 2)
-    assert info["calibration_set_id"] == device.capabilities().calibration_id
+    assert info["calibration_id"] == device.capabilities().calibration_id
     assert info["compiled"]["cz"] >= 2 * 2 * QUBO.num_interactions
     assert len(info["compiled"]["qubits"]) >= 4
     assert [step["status"] for step in info["timeline"]] == ["created", "received", "completed"]
@@ -100,8 +104,9 @@ def test_the_key_is_the_jobs_tag_and_in_the_circuits_name(server: Server) -> Non
     (job,) = server.jobs()
     assert job["label"] == key
     assert key in job["body"]["payload"]["circuits"][0]["name"]
-    with pytest.raises(UnsettledError, match=f"tag {key}"):
+    with pytest.raises(UnsettledError, match=f"tag {key}") as caught:
         device.find(key)
+    assert "qonduit ledger" not in str(caught.value)
 
 
 def test_capabilities_are_those_of_the_machine(server: Server) -> None:
@@ -152,6 +157,8 @@ SUBMISSIONS: list[tuple[dict[str, Any], type[QonduitError], bool | None, int]] =
     ({"fault": "http-403"}, AccessError, None, 0),
     ({"fault": "http-423", "retry_after_s": 7}, AwayError, False, 0),
     ({"fault": "http-429", "retry_after_s": 7}, AwayError, False, 0),
+    ({"fault": "http-408", "accepted": True}, AwayError, True, 1),
+    ({"fault": "http-425"}, AwayError, True, 0),
     ({"fault": "http-500"}, AwayError, True, 0),
     ({"fault": "http-502", "accepted": True}, AwayError, True, 1),
     ({"fault": "http-503", "retry_after_s": 7}, AwayError, True, 0),
@@ -316,3 +323,84 @@ def test_importing_and_decoding_need_no_vendor(server: Server, tmp_path: Path) -
         "sys.exit(any(name.partition('.')[0] in ('iqm', 'requests', 'qiskit') for name in sys.modules))\n"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"url": "http://example.invalid"}, "https"),
+        ({"url": "https://127.0.0.1:{port}"}, "certificate"),
+        ({"options": {"quantum_computer": "nowhere"}}, "nowhere"),
+    ],
+    ids=["address", "certificate", "machine"],
+)
+def test_what_has_to_be_put_right_before_anything_is_sent_is_a_data_error(
+    server: Server, changes: dict[str, Any], said: str
+) -> None:
+    request = opened(server).prepare(QUBO, 10, 1)
+    if "url" in changes:
+        changes = {"url": changes["url"].format(port=urlsplit(server.url).port)}
+    with pytest.raises(DataError, match=said):
+        Iqm(replace(server.settings(), **changes)).submit(request, uuid.uuid4().hex)
+    assert server.jobs() == []
+
+
+def test_the_machine_is_not_taken_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IQM_QUANTUM_COMPUTER", "adonis")
+    assert opened(server).capabilities().online
+    with pytest.raises(UsageError, match="option 'quantum_computer'"):
+        Iqm(replace(server.settings(), options={})).capabilities()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "metrics"),
+    [
+        ({"qubits": None}, {}),
+        ({"qubits": [["QB1"]]}, {}),
+        ({"gates": []}, {}),
+        ({"gates": {"prx": {"implementations": {"drag": {"loci": [[]]}}}}}, {}),
+        ({"gates": {"cz": {"implementations": {"crf": {"loci": [[["QB1"], "QB2"]]}}}}}, {}),
+        ({"calibration_set_id": 3}, {}),
+        ({}, {"observations": 3}),
+        ({}, {"observations": [3]}),
+    ],
+)
+def test_an_architecture_of_another_shape_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, architecture: Any, metrics: Any
+) -> None:
+    device = opened(server)
+    known = device._server.architecture()
+    monkeypatch.setattr(IqmServer, "architecture", lambda _: {**known, **architecture})
+    monkeypatch.setattr(IqmServer, "metrics", lambda *_: metrics)
+    with pytest.raises(AwayError):
+        device.prepare(QUBO, 10, 1)
+
+
+def test_a_machine_may_publish_no_metrics(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IqmServer, "metrics", lambda *_: {"observations": None})
+    assert opened(server).prepare(QUBO, 10, 1).payload["circuit"]
+
+
+def test_a_job_of_another_shape_is_no_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = opened(server)
+    for found in ({"status": "failed", "errors": 3}, {"status": "completed", "compilation": [3]}):
+        monkeypatch.setattr(IqmServer, "job", lambda *_, found=found: found)
+        with pytest.raises(AwayError):
+            device.poll("j") if "errors" in found else device.fetch("j")
+
+
+@pytest.mark.parametrize("answer", [None, [], [3], {}, {"quantum_computers": [None]}, {"quantum_computers": 3}])
+def test_a_list_of_machines_of_another_shape_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    request = opened(server).prepare(QUBO, 10, 1)
+
+    def get(*_: Any, **__: Any) -> requests.Response:
+        response = requests.Response()
+        response.status_code, response._content = 200, json.dumps(answer).encode()
+        return response
+
+    monkeypatch.setattr(requests, "get", get)
+    with pytest.raises(AwayError) as caught:
+        opened(server).submit(request, uuid.uuid4().hex)
+    assert not caught.value.maybe_accepted

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from qonduit.devices.device import Capabilities
 from qonduit.devices.execute import Executed, Execution, Memory
-from qonduit.devices.ledger import Ledger, ledger_path, run_name, subject_of
-from qonduit.devices.options import Option
+from qonduit.devices.ledger import Entry, Ledger, LedgerError, ledger_path, run_name, subject_of
+from qonduit.devices.options import Number, Option
 from qonduit.devices.patience import Patience
 from qonduit.devices.request import Question, Request, Result
+from qonduit.devices.settings import Settings
 from qonduit.devices.state import State, Status
 from qonduit.errors import (
     AccessError,
@@ -344,3 +345,117 @@ def test_an_entrys_summary_is_plain_json_without_the_request(tmp_path: Path) -> 
     assert summary["state"] == "done"
     assert summary["shots"] == 5
     assert "request_json" not in summary
+
+
+class Slow(Client):
+    """A vendor that takes a submission only after the client has given it up."""
+
+    def submit(self, request: Request, key: str) -> str:
+        self.late = (super().submit(request, key), key)
+        del self.vendor.jobs[self.late[0]]
+        raise AwayError("no answer in time")
+
+    def find(self, key: str) -> str | None:
+        found = super().find(key)
+        self.vendor.jobs.setdefault(*self.late)
+        return found
+
+
+def test_a_submission_that_is_listed_late_is_waited_for_from_when_it_was_given_up(tmp_path: Path) -> None:
+    vendor, slept = Vendor(), list[float]()
+    ledger = Ledger(tmp_path / "ledger.db")
+    client = Slow(vendor)
+    waits = Patience(settle_s=10.0, sleep=slept.append, clock=lambda: sum(slept))
+    executed = Execution(client, Memory(ledger, "model at home", "r1"), waits).run(QUESTION, client.make)
+    assert executed.job == "job 1"
+    assert len(vendor.jobs) == 1
+    ledger.close()
+
+
+def test_only_one_process_can_begin_to_send_an_entry(tmp_path: Path) -> None:
+    (tmp_path / "other").symlink_to(tmp_path)
+    one, two = Ledger(tmp_path / "ledger.db"), Ledger(tmp_path / "other" / "ledger.db")
+    assert one.path == two.path
+    entry = one.plan("d", "r", Request("model", QUBO, 5, 0, {}))
+    one.sending(entry)
+    with pytest.raises(DeviceError, match="another process"):
+        two.sending(entry)
+
+
+def test_a_result_stays_whatever_another_process_saw(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    entry = ledger.submitted(ledger.sending(ledger.plan("d", "r", Request("model", QUBO, 5, 0, {}))), "j")
+    ledger.ended(entry, "done", result=Result({"energy": float("nan"), "rows": [1.0, float("inf")]}))
+    assert ledger.ended(entry, "failed", "it broke").result == Result({"energy": None, "rows": [1.0, None]})
+    assert ledger.abandoned(entry).state == "cancelled"
+
+
+def test_what_was_refused_is_prepared_anew_by_the_next_run(tmp_path: Path) -> None:
+    class Picky(Client):
+        def submit(self, request: Request, key: str) -> str:
+            raise DataError(f"the machine of {request.payload} and {key} is gone")
+
+    vendor = Vendor()
+    with pytest.raises(DataError, match="gone"):
+        run(tmp_path / "ledger.db", Picky(vendor))
+    executed = run(tmp_path / "ledger.db", Client(vendor))
+    assert executed.request.payload == {"calibration": 2}
+    assert len(Ledger(tmp_path / "ledger.db").entries()) == 1
+
+
+def test_a_vendor_that_asks_for_an_hour_does_not_outlast_the_deadline(tmp_path: Path) -> None:
+    class Away(Client):
+        def poll(self, job: str) -> Status:
+            super().poll(job)
+            raise AwayError("away", retry_after_s=3600.0)
+
+    vendor, slept = Vendor(), list[float]()
+    ledger = Ledger(tmp_path / "ledger.db")
+    waits = Patience(settle_s=0.0, sleep=slept.append, clock=lambda: sum(slept))
+    execution = Execution(Away(vendor), Memory(ledger, "model at home", "r"), waits, wait_s=5.0)
+    with pytest.raises(DeviceError, match="wait_s = 5 s"):
+        execution.run(QUESTION, Client(vendor).make)
+    assert sum(slept) < 60
+    assert vendor.calls.count("poll") < 40
+
+
+def _open(path: Path, count: int) -> None:
+    for number in range(count):
+        Ledger(path / f"{number}.db").close()
+    os._exit(0)
+
+
+def test_processes_that_make_a_ledger_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_open, args=(tmp_path, 40)) for _ in range(6)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 6
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("*.db")} == {0o600}
+
+
+def test_a_disk_that_is_full_after_the_vendor_took_the_job_names_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Ledger, entry: Entry, job: str) -> Entry:
+        raise LedgerError(f"the ledger {self.path} cannot be used for {entry.key} and {job}")
+
+    vendor = Vendor()
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "submitted", full)
+        with pytest.raises(UnsettledError, match=r"resolve .* --job job 1"):
+            run(tmp_path / "ledger.db", Client(vendor))
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.submitted(ledger.entries(state="sending")[0], "job 1")
+    assert run(tmp_path / "ledger.db", Client(vendor)).job == "job 1"
+    assert len(vendor.jobs) == 1
+
+
+def test_a_device_is_the_same_one_however_long_it_is_waited_for() -> None:
+    known: dict[str, Option] = {"mode": Number(1, 0, 9), "timeout_s": Number(30, 1, 99, waiting=True)}
+    plain = Settings("model", url="http://here").identity(known)
+    for options in ({"timeout_s": 60}, {"mode": 1}):
+        assert Settings("model", options=options, url="http://here", wait_s=5).identity(known) == plain
+    assert Settings("model", options={"mode": 2}, url="http://here").identity(known) != plain

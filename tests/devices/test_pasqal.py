@@ -11,12 +11,14 @@ from typing import Any
 
 import dimod
 import pytest
+import requests
 
+from qonduit.devices import pasqal_connection
 from qonduit.devices.pasqal import Pasqal
 from qonduit.devices.request import Request, Result
 from qonduit.devices.state import State
 from qonduit.emulators.running import Server, running
-from qonduit.errors import AccessError, AwayError, DataError, DeviceError, QonduitError, StaleError
+from qonduit.errors import AccessError, AwayError, DataError, DeviceError, QonduitError, StaleError, UnsettledError
 
 SHOTS = 50
 TIMEOUT_S = 5.0
@@ -105,6 +107,8 @@ def test_a_job_that_waits_can_be_cancelled_and_an_unknown_one_is_unknown(server:
         ("http-403", AccessError, None),
         ("http-423", AwayError, False),
         ("http-429", AwayError, False),
+        ("http-408", AwayError, True),
+        ("http-425", AwayError, True),
         ("http-500", AwayError, True),
         ("http-502", AwayError, True),
         ("http-503", AwayError, True),
@@ -259,3 +263,122 @@ def test_a_device_file_without_a_project_is_refused(server: Server) -> None:
     with pytest.raises(DataError, match="project_id"):
         Pasqal(replace(server.settings(), options={}))
     assert json.loads(server.device_file.read_text())["options"]["project_id"]
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "snow\N{SNOWMAN}man"])
+def test_an_access_token_that_cannot_be_sent_is_not_shown(server: Server, tmp_path: Any, token: str) -> None:
+    path = tmp_path / "token"
+    path.touch(mode=0o600)
+    path.write_text(token, encoding="utf-8")
+    with pytest.raises(AccessError, match="cannot be a token") as caught:
+        Pasqal(replace(server.settings(), token_file=path, options={"project_id": "p"})).capabilities()
+    assert token not in str(caught.value)
+    with pytest.raises(AccessError, match="refused the"):
+        Pasqal(replace(server.settings(), token_file=path)).capabilities()
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
+    """The service's next answers, the last one for ever."""
+    left = list(answers)
+
+    def answered(_: object) -> Any:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    monkeypatch.setattr(pasqal_connection, "answered", answered)
+    monkeypatch.setattr(pasqal_connection.Credential, "get_token", lambda _: "token")
+
+
+def test_a_search_reads_every_page(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [[{"id": f"b{n}", "created_at": f"{9 - n}", "tags": ["k"]}] for n in range(3)]
+    answering(monkeypatch, *({"data": page, "pagination": {"total": 3, "end": 0}} for page in pages))
+    assert device(server).find("k") == "b2"
+
+
+@pytest.mark.parametrize("tags", [[], ["other"], None, "k"])
+def test_a_service_that_did_not_search_by_the_tag_settles_nothing(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tags: Any
+) -> None:
+    answering(monkeypatch, {"data": [{"id": "a", "tags": ["key"]}, {"id": "b", "tags": tags}]})
+    with pytest.raises(UnsettledError, match="tag key") as caught:
+        device(server).find("key")
+    assert "qonduit ledger" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"data": None},
+        {"data": {}},
+        {"data": [3]},
+        {"data": [{"tags": ["key"]}]},
+        {"data": [{"id": None, "tags": ["key"]}]},
+        {"data": [{"id": "b", "tags": 3}]},
+        {"data": [], "pagination": {"total": 3}},
+        {"data": [], "pagination": {"total": "many"}},
+        {"data": [], "pagination": [1]},
+    ],
+)
+def test_a_search_whose_answer_is_not_as_promised_has_not_found_nothing(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    answering(monkeypatch, answer)
+    with pytest.raises(AwayError):
+        device(server).find("key")
+
+
+@pytest.mark.parametrize("specs", ["[]", "3", '{"max_atom_num": "many"}', '{"max_runs": [1]}', "{"])
+def test_specifications_of_another_shape_are_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, specs: str
+) -> None:
+    answering(monkeypatch, {"data": {"FRESNEL": specs}})
+    for call in (device(server).capabilities, lambda: device(server).prepare(QUBO, SHOTS, 1)):
+        with pytest.raises(AwayError):
+            call()
+
+
+@pytest.mark.parametrize("said", [None, [], {}, {"id": 3}, {"id": ""}])
+def test_a_submission_whose_answer_names_no_batch_may_have_been_accepted(
+    server: Server, prepared: Request, monkeypatch: pytest.MonkeyPatch, said: Any
+) -> None:
+    answering(monkeypatch, {"data": said})
+    with pytest.raises(AwayError) as caught:
+        device(server).submit(prepared, new_key())
+    assert caught.value.maybe_accepted
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [{"data": {"id": "j"}}],
+        [{"data": [{"status": "DONE"}]}],
+        [{"data": [{"id": "j", "status": "DONE"}]}, {"data": []}],
+        [{"data": [{"id": "j", "status": "DONE"}]}, {"data": {}}],
+        [{"data": [{"id": "j", "status": "DONE"}]}, {"data": {"results_link": "http://x"}}, {"counter": [1]}],
+    ],
+)
+def test_a_result_of_another_shape_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answering(monkeypatch, *answers)
+    with pytest.raises(AwayError):
+        device(server).fetch("b")
+
+
+def test_reasons_of_another_shape_are_no_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, {"data": {"status": "ERROR"}}, {"data": [{"errors": 3}]})
+    with pytest.raises(AwayError):
+        device(server).poll("b")
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"access_token": 3}, {"access_token": "a\nb"}, {"access_token": "a", "expires_in": [1]}]
+)
+def test_a_login_of_another_shape_has_submitted_nothing(
+    server: Server, prepared: Request, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    response = requests.Response()
+    response.status_code, response._content = 200, json.dumps(answer).encode()
+    monkeypatch.setattr(requests, "post", lambda *_, **__: response)
+    with pytest.raises(AwayError) as caught:
+        device(server).submit(prepared, new_key())
+    assert not caught.value.maybe_accepted

@@ -88,6 +88,9 @@ def test_rounds_of_a_variational_device_are_each_bought_once(
         assert len(solved.jobs) == 3
         assert len(iqm_emulator.jobs()) == 3
     assert solved.reused
+    calls = len(iqm_emulator.calls())
+    assert Solver(open_device(settings), settings).solve(QUBO, 20, 1).reused
+    assert len(iqm_emulator.calls()) == calls
 
 
 def test_a_local_device_has_no_use_for_a_spool(tmp_path: Path) -> None:
@@ -106,17 +109,43 @@ def test_a_step_that_was_stopped_while_it_took_an_answer_takes_it_once(tmp_path:
         spool.ask(request)
     asked = (tmp_path / "request.json").read_text()
     (tmp_path / "result.json").write_text('{"rows": 1}')
-    assert spool.rounds() == [(request, Result({"rows": 1}))]
+    assert spool.rounds(request) == [(request, Result({"rows": 1}))]
     # As if the step had been stopped before it could remove them.
     (tmp_path / "request.json").write_text(asked)
     (tmp_path / "result.json").write_text('{"rows": 1}')
-    assert Spool(tmp_path).rounds() == [(request, Result({"rows": 1}))]
+    assert Spool(tmp_path).rounds(request) == [(request, Result({"rows": 1}))]
     assert not (tmp_path / "result.json").exists()
+
+
+def test_what_another_problem_left_in_the_spool_is_not_taken_for_an_answer(tmp_path: Path) -> None:
+    one, two = (Request("model", QUBO.to_serializable(), 5, seed, {}) for seed in (1, 2))
+    spool = Spool(tmp_path)
+    for left in ("request", "rounds"):
+        with pytest.raises(WaitingError):
+            spool.ask(one)
+        (tmp_path / "result.json").write_text('{"rows": 1}')
+        if left == "rounds":
+            assert len(spool.rounds(one)) == 1
+        assert spool.rounds(two) == []
+        assert list(tmp_path.iterdir()) == []
+    # An answer that was left over is not the answer to a new request.
+    (tmp_path / "result.json").write_text('{"rows": 1}')
+    with pytest.raises(WaitingError):
+        spool.ask(two)
+    assert spool.rounds(two) == []
 
 
 def test_a_spool_that_is_missing_or_broken_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="QONDUIT_SPOOL"):
         Spool(tmp_path / "nowhere")
-    (tmp_path / "rounds.json").write_text("{")
-    with pytest.raises(DataError, match=r"rounds\.json"):
-        Spool(tmp_path).rounds()
+    question = Request("model", QUBO.to_serializable(), 5, 0, {})
+    for content in ("{", "[1]", '[[{"kind": 1}, {}]]'):
+        (tmp_path / "rounds.json").write_text(content)
+        with pytest.raises(DataError, match=r"rounds\.json"):
+            Spool(tmp_path).rounds(question)
+    (tmp_path / "rounds.json").unlink()
+    with pytest.raises(WaitingError):
+        Spool(tmp_path).ask(question)
+    (tmp_path / "result.json").write_text("[]")
+    with pytest.raises(DataError, match=r"result\.json"):
+        Spool(tmp_path).rounds(question)

@@ -280,7 +280,10 @@ def test_a_wrong_token_is_refused(server: Server) -> None:
 def test_jobs_and_the_working_graph_are_kept_over_a_restart(tmp_path: Path) -> None:
     with running("dwave", home=tmp_path, qubits=50, seed=4) as server:
         with api(server, "Solvers") as solvers:
+            first = solvers.list_solvers()[0].identity
+            server.inject({"fault": "calibration-changes", "on": "discover"})
             before = solvers.list_solvers()[0].identity
+        assert before != first
         server.inject({"fault": "stays-queued"})
         with api(server, "Problems") as problems:
             from dwave.cloud.api.models import ProblemJob

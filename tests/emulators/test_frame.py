@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import socket
 import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import requests
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qonduit.emulators import running as running_module
+from qonduit.emulators import serve
+from qonduit.emulators.control import HEADER
 from qonduit.emulators.credential import Token
 from qonduit.emulators.faults import CONNECTION, JOB, PHASES, Rule, Script, read_rules, rules_from
 from qonduit.emulators.latency import PRESETS, Latency, latency_named
+from qonduit.emulators.running import running
 from qonduit.emulators.store import JobStore
 from qonduit.errors import DataError, UsageError
 
@@ -64,6 +75,11 @@ def test_faults_of_calls_and_of_jobs_do_not_use_each_other_up() -> None:
         ('[{"fault": "hang", "on": "monday"}]', "'on'"),
         ('[{"fault": "hang", "times": -1}]', "'times'"),
         ('[{"fault": "hang", "seconds": "long"}]', "'seconds'"),
+        ('[{"fault": []}]', "'fault'"),
+        ('[{"fault": "hang", "on": []}]', "'on'"),
+        ('[{"fault": "hang", "times": 1.5}]', "'times'"),
+        ('[{"fault": "hang", "skip": true}]', "'skip'"),
+        ('[{"fault": "hang", "accepted": "no"}]', "'accepted'"),
     ],
 )
 def test_a_bad_script_of_faults_is_one_sentence_that_names_the_file(tmp_path: Path, content: str, said: str) -> None:
@@ -165,3 +181,89 @@ def test_help_shows_what_can_be_emulated() -> None:
     done = emulate("--help")
     assert done.returncode == 0
     assert all(word in done.stdout for word in ("iqm", "pasqal", "dwave", "--faults", "--latency", "--qubits"))
+
+
+def test_bad_faults_are_refused_by_a_running_server(tmp_path: Path) -> None:
+    with running("iqm", home=tmp_path) as server:
+        headers = {HEADER: (tmp_path / "control").read_text().strip()}
+        url = f"http://{urlsplit(server.url).netloc}/_emulator/faults"
+        for body in ("{", b"\xff", '{"fault": []}', '[{"fault": []}]', '[{"fault": "hang", "accepted": 1}]'):
+            assert requests.post(url, data=body, headers=headers, timeout=30).status_code == 422
+
+
+def test_the_paths_that_are_announced_do_not_depend_on_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-m", "qonduit.emulators", "iqm", "--json", "--port", "0", "--home", "here"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        said = json.loads(server.stdout.readline())
+        server.terminate()
+    assert said["home"] == str(tmp_path / "here")
+    assert said["token_file"] == str(tmp_path / "here" / "token")
+    assert said["device_file"] == str(tmp_path / "here" / "device.json")
+
+
+def test_a_server_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_module, "STOP_LIMIT_S", 0.2)
+    with running("iqm", home=tmp_path) as server:
+        assert server._process is not None
+        process = server._process
+        os.kill(process.pid, signal.SIGSTOP)
+        server.stop()
+        assert process.returncode == -signal.SIGKILL
+
+
+def taken(port: int) -> socket.socket:
+    other = socket.socket()
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    other.bind(("127.0.0.1", port))
+    other.listen()
+    return other
+
+
+async def shut_while_another_takes_the_port() -> tuple[web.AppRunner, serve.Door, socket.socket]:
+    runner = web.AppRunner(web.Application())
+    await runner.setup()
+    door = serve.Door(runner, 0)
+    await door.open()
+    await door.refuse(0.05)
+    return runner, door, taken(door.port)
+
+
+def test_a_door_opens_again_once_its_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "REOPEN_PAUSE_S", 0.01)
+
+    async def play() -> None:
+        runner, door, other = await shut_while_another_takes_the_port()
+        tried = asyncio.Event()
+        opened = door.open
+
+        async def watched() -> None:
+            tried.set()
+            await opened()
+
+        monkeypatch.setattr(door, "open", watched)
+        await tried.wait()
+        other.close()
+        assert door._task is not None
+        await door._task
+        assert runner.addresses[0][1] == door.port
+        assert not door.broken.done()
+        await runner.cleanup()
+
+    asyncio.run(play())
+
+
+def test_a_door_that_stays_shut_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "REOPEN_PAUSE_S", 0.01)
+    monkeypatch.setattr(serve, "REOPEN_LIMIT_S", 0.05)
+
+    async def play() -> None:
+        runner, door, other = await shut_while_another_takes_the_port()
+        with other, pytest.raises(UsageError, match="cannot be used"):
+            await door.broken
+        await runner.cleanup()
+
+    asyncio.run(play())

@@ -220,11 +220,17 @@ def test_a_waiting_job_has_a_position_a_tag_and_an_end_to_a_long_poll(server: Se
     assert call(server, "POST", f"jobs/adonis/circuit?tag={'x' * 51}", json=body(bell())).status_code == 400
 
 
-def test_jobs_and_results_outlive_a_restart(tmp_path: Path) -> None:
+def test_jobs_results_and_the_calibration_outlive_a_restart(tmp_path: Path) -> None:
+    path = "calibration-sets/adonis/default/dynamic-quantum-architecture"
     with running("iqm", home=tmp_path, noise=False) as server:
+        first = call(server, "GET", path).json()
+        server.inject({"fault": "calibration-changes", "on": "discover"})
+        architecture = call(server, "GET", path).json()
+        assert architecture != first
         job, counts = ran(server, body(bell()))
         payload = call(server, "GET", f"jobs/{job}/payload")
         server.restart()
+        assert call(server, "GET", path).json() == architecture
         assert call(server, "GET", f"jobs/{job}/artifacts/measurement_counts").json() == [counts]
         assert json.loads(payload.text) == call(server, "GET", f"jobs/{job}/payload").json() == body(bell())
         assert payload.headers["IQM-Job-Type"] == "circuit"

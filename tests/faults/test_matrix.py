@@ -82,7 +82,7 @@ class Client:
 
     def run(self, device: Device | None = None, wait_s: float | None = 60.0) -> Executed:
         asked = device or self.device()
-        memory = Memory(self.ledger, self.settings.identity(), "matrix")
+        memory = Memory(self.ledger, self.settings.identity(asked.known_options), "matrix")
         patience = Patience(limit_s=20.0, settle_s=0.3, first_pause_s=0.05, poll_s=0.1)
         question = Question(asked.kind, QUBO.to_serializable(), SHOTS, 1)
         execution = Execution(asked, memory, patience, wait_s)
@@ -242,7 +242,7 @@ def interrupted(client: Client, accepted: bool) -> Request:
     """A client that died while it was sending: its entry is in the ledger, its job at the vendor, or not."""
     device = client.device()
     request = device.prepare(QUBO, SHOTS, 1)
-    entry = client.ledger.sending(client.ledger.plan(client.settings.identity(), "matrix", request))
+    entry = client.ledger.sending(client.ledger.plan(client.settings.identity(device.known_options), "matrix", request))
     if accepted:
         device.submit(request, entry.key)
     return request

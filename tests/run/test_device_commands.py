@@ -173,7 +173,9 @@ def test_the_ledger_is_listed_shown_resolved_and_exported(tmp_path: Path) -> Non
         (("list", "--state", "odd"), "there is no state"),
         (("resolve", "KEY"), "exactly one"),
         (("resolve", "KEY", "--job", "j", "--abandon"), "exactly one"),
-        (("resolve", "DONE", "--not-sent"), "nothing to decide"),
+        (("resolve", "KEY", "--job", ""), "exactly one"),
+        (("resolve", "DONE", "--not-sent"), "cannot be decided"),
+        (("list", "--ledger", "nowhere.db"), "there is no ledger"),
     ],
 )
 def test_a_decision_that_cannot_be_taken_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -181,7 +183,8 @@ def test_a_decision_that_cannot_be_taken_is_refused(tmp_path: Path, arguments: t
     first, second, _ = ledger.entries()
     ledger.ended(second, "failed", "it broke")
     names = {"KEY": first.key, "DONE": second.key}
-    done = qonduit("ledger", *(names.get(word, word) for word in arguments), "--ledger", ledger.path)
+    where = () if "--ledger" in arguments else ("--ledger", ledger.path)
+    done = qonduit("ledger", *(names.get(word, word) for word in arguments), *where)
     assert done.returncode == 2
     assert said in done.stderr
     ledger.close()

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from qonduit.devices.registry import open_device
@@ -63,7 +64,9 @@ def _row(path: Path) -> dict[str, Any]:
         can = device.capabilities()
         row |= asdict(can) | {"latency_s": round(perf_counter() - begun, 4)}
     except QonduitError as error:
-        row["error"] = str(error)
+        row["error"] = str(error).removeprefix(f"{path}: ")
+    except Exception as error:  # a kind that somebody else wrote must not cost the others their rows
+        row["error"] = f"the device kind failed: {type(error).__name__}: {error}"
     return row
 
 
@@ -73,14 +76,14 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
         table.add_column(name, overflow="fold")
     for row in rows:
         if row["error"]:
-            table.add_row(Path(row["file"]).name, row["kind"] or "?", "[red]no[/]")
+            table.add_row(escape(Path(row["file"]).name), escape(str(row["kind"] or "?")), "[red]no[/]")
             continue
         table.add_row(
-            Path(row["file"]).name,
-            row["kind"],
+            escape(Path(row["file"]).name),
+            escape(row["kind"]),
             "[green]yes[/]" if row["online"] else "[red]no[/]",
             "any" if row["qubits"] is None else str(row["qubits"]),
-            row["topology"],
+            escape(row["topology"]),
             "?" if row["queue_length"] is None else str(row["queue_length"]),
             row["calibration_id"] or "-",
             f"{1000 * row['latency_s']:.0f} ms",

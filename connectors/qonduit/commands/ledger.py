@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from qonduit.devices.ledger import CANCELLED, SENDING, STATES, SUBMITTED, Entry, Ledger, ledger_path
+from qonduit.devices.ledger import DONE, PLANNED, SENDING, STATES, SUBMITTED, Entry, Ledger, ledger_path
 from qonduit.errors import UsageError
 
 app = typer.Typer(
@@ -45,9 +46,17 @@ def list_entries(
     for entry in entries:
         content = entry.summary()
         since = datetime.fromtimestamp(entry.created_at).strftime("%Y-%m-%d %H:%M:%S")
-        cells = (entry.key[:12], entry.state, content["device"][0], entry.run, str(content["shots"]), entry.job or "-")
-        table.add_row(*cells, since)
-    Console().print(table if entries else "The ledger has no such entry.")
+        cells = (
+            entry.key[:12],
+            entry.state,
+            content["device"][0],
+            entry.run,
+            content["shots"],
+            entry.job or "-",
+            since,
+        )
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    Console().print(table if entries else "The ledger has no such entry.", markup=False)
 
 
 @app.command(epilog="Example: qonduit ledger show 3f9a --json")
@@ -75,20 +84,21 @@ def resolve(
     ledger: Path_ = None,
 ) -> None:
     """Decide on an entry that may have been sent, after a look at the vendor's own list of jobs."""
-    if [job is not None, not_sent, abandon].count(True) != 1:
+    if [bool(job), not_sent, abandon].count(True) != 1:
         raise UsageError("say exactly one of --job ID, --not-sent and --abandon")
     opened = _open(ledger)
     subject = opened.entry(key).subject
     with opened.hold(subject):
         entry = opened.entry(key)
-        if entry.state not in ((SENDING, SUBMITTED) if abandon else (SENDING,)):
-            raise UsageError(f"the entry {entry.key} is {entry.state}; there is nothing to decide")
-        if job is not None:
+        fitting = (SENDING,) if not_sent else (SENDING, SUBMITTED) if job else (PLANNED, SENDING, SUBMITTED, DONE)
+        if entry.state not in fitting:
+            raise UsageError(f"the entry {entry.key} is {entry.state}; this cannot be decided of it")
+        if job:
             entry = opened.submitted(entry, job)
         elif not_sent:
             entry = opened.not_sent(entry, "said by a person")
         else:
-            entry = opened.ended(entry, CANCELLED, "abandoned by a person")
+            entry = opened.abandoned(entry)
     print(f"{entry.key} is {entry.state}", file=sys.stderr)
 
 
@@ -103,7 +113,10 @@ def export(
 
 
 def _open(path: Path | None) -> Ledger:
-    return Ledger(path or ledger_path())
+    found = path or ledger_path()
+    if not found.is_file():
+        raise UsageError(f"there is no ledger {found}: nothing was bought, or it is elsewhere (--ledger)")
+    return Ledger(found)
 
 
 def _whole(entry: Entry) -> dict[str, object]:

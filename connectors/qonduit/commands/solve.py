@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status as Spinner
 from rich.table import Table
 
@@ -65,9 +66,9 @@ class Progress:
         if sentence == self._last:
             return
         self._last = sentence
-        self._spinner.update(f"{self._kind}: {sentence}")
+        self._spinner.update(escape(f"{self._kind}: {sentence}"))
         if not self._console.is_terminal:
-            self._console.print(f"{self._kind}: {sentence}", highlight=False)
+            self._console.print(f"{self._kind}: {sentence}", highlight=False, markup=False)
 
 
 def _table(problem: Problem, kind: str, shots: int, solved: Solved) -> Table:
@@ -96,5 +97,5 @@ def _table(problem: Problem, kind: str, shots: int, solved: Solved) -> Table:
     table.add_column(overflow="fold")
     for name, value in rows:
         if value != "":
-            table.add_row(name, str(value))
+            table.add_row(name, escape(str(value)))
     return table

@@ -136,11 +136,6 @@ def next_ansatz(rounds: Sequence[tuple[Ansatz, npt.NDArray[np.int8]]]) -> Ansatz
     return Ansatz(ising, next_angles(ising, tried))
 
 
-def seed_of_round(seed: int, number: int) -> int:
-    """A seed of its own for each round, which no other run of the same problem is likely to have."""
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
-
-
 def next_angles(ising: Ising, tried: Sequence[tuple[Angles, float]]) -> Angles:
     """Where a search along the axes goes after these (angles, energy): on while it gains, else the next direction.
 

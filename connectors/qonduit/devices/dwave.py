@@ -26,6 +26,7 @@ from qonduit.devices.samples import sample_set
 from qonduit.devices.sapi import MissingError, RefusedError, Sapi, refusal
 from qonduit.devices.settings import Settings
 from qonduit.devices.state import State, Status
+from qonduit.devices.vendor import understood
 from qonduit.errors import AwayError, DataError, DeviceError, QonduitError, StaleError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Dwave:
         "embedding_tries": Number(10, 0, 1000, whole=True, about="Searches for short chains; 0 takes a clique's."),
         "annealing_time_us": Number(None, 0.001, 1e6, about="Duration of one anneal; the solver's own without it."),
         "time_limit_s": Number(None, 0.1, 86400, about="Time of the hybrid solver; its least for the size without it."),
-        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call may go without an answer."),
+        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call may go without an answer.", waiting=True),
     }
 
     def __init__(self, settings: Settings) -> None:
@@ -70,9 +71,10 @@ class Dwave:
         if self._hybrid:
             most = solver["properties"].get("maximum_number_of_variables")
             return Capabilities(self.kind, most, "complete", online, None, None)
-        graph = WorkingGraph.of(solver["properties"])
-        topology = " ".join([graph.topology, *map(str, graph.shape[:1])])
-        return Capabilities(self.kind, len(graph.qubits), topology, online, None, _graph_id(solver))
+        with understood("D-Wave"):
+            graph = WorkingGraph.of(solver["properties"])
+            topology = " ".join([graph.topology, *map(str, graph.shape[:1])])
+            return Capabilities(self.kind, len(graph.qubits), topology, online, None, _graph_id(solver))
 
     def prepare(
         self,
@@ -91,10 +93,8 @@ class Dwave:
         request = Request(self.kind, qubo.to_serializable(), shots, seed, {})
         # Written and read again, since that may put the variables in another order, and chains are counted by it.
         bqm = request.bqm()
-        try:
+        with understood("D-Wave"):
             payload = self._hybrid_payload(bqm, solver) if self._hybrid else self._payload(bqm, shots, seed, solver)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise AwayError(f"D-Wave's description of its solver is not as it promises ({error!r})") from None
         return replace(request, payload=payload)
 
     def _payload(self, qubo: dimod.BinaryQuadraticModel, shots: int, seed: int, solver: Mapping[str, Any]) -> Any:
@@ -147,7 +147,7 @@ class Dwave:
             accepted = _entries(answer)[0]
             if "error_code" in accepted:
                 raise refusal(int(accepted["error_code"]), str(accepted.get("error_msg", "")))
-            return str(accepted["id"])
+            return _id(accepted)
         except RefusedError as error:
             if self._changed(payload["solver"]):
                 raise StaleError(f"D-Wave's working graph has changed since this was prepared ({error})") from None
@@ -181,15 +181,17 @@ class Dwave:
             return False
         try:
             now = self._sapi.call("GET", f"solvers/remote/{quote(identity['name'])}", "solver-definition")
-            return bool(_graph_id(now) != identity["version"]["graph_id"])
-        except (QonduitError, KeyError, TypeError):
+            with understood("D-Wave"):
+                return bool(_graph_id(now) != identity["version"]["graph_id"])
+        except QonduitError:
             # The refusal itself is certain; why it came cannot be asked now, so its own words have to do.
             return False
 
     def find(self, key: str) -> str | None:
         found = _entries(self._sapi.call("GET", "problems/", "problems", params={"label": key, "max_results": 1000}))
         # Asked by label, but only the very label counts.
-        same = sorted((str(job.get("submitted_on")), str(job["id"])) for job in found if job.get("label") == key)
+        with understood("D-Wave"):
+            same = sorted((str(job.get("submitted_on")), _id(job)) for job in found if job.get("label") == key)
         return same[0][1] if same else None
 
     def poll(self, job: str) -> Status:
@@ -228,7 +230,7 @@ class Dwave:
         reader = _measured if request.payload["type"] == "ising" else _hybrid_samples
         try:
             rows, info = reader(request, answer)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             raise DeviceError(f"D-Wave's answer is not as it promises ({error}); ask D-Wave about the job") from None
         if not len(rows):
             raise DeviceError("D-Wave's answer holds no sample; ask D-Wave about the job")
@@ -251,11 +253,9 @@ class Dwave:
             solvers = [found]
         else:
             solvers = self._sapi.call("GET", "solvers/remote/", "solver-definition-list")
-        try:
+        with understood("D-Wave"):
             fitting = [solver for solver in solvers if self._fits(solver["properties"])]
             fitting.sort(key=lambda solver: (solver["status"] == "ONLINE", *_rank(solver)))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise AwayError(f"D-Wave's list of solvers is not as it promises ({error!r})") from None
         if not fitting:
             kind = self.options["solver_type"]
             raise DataError(f"D-Wave has no solver of type '{kind}' for this token; check 'solver' and 'solver_type'")
@@ -283,6 +283,12 @@ def _graph_id(solver: Mapping[str, Any]) -> str:
 def _within(what: str, value: float, limits: Sequence[float] | None, name: str) -> None:
     if limits and not limits[0] <= value <= limits[1]:
         raise DataError(f"{what} must be from {limits[0]:g} to {limits[1]:g} on {name}; change it")
+
+
+def _id(job: Mapping[str, Any]) -> str:
+    if not isinstance(job["id"], str) or not job["id"]:
+        raise TypeError("no id")
+    return job["id"]
 
 
 def _entries(answer: Any) -> list[dict[str, Any]]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qonduit.devices import ledger as states
 from qonduit.devices.device import Device
-from qonduit.devices.ledger import Entry, Ledger, subject_of
+from qonduit.devices.ledger import Entry, Ledger, LedgerError, subject_of
 from qonduit.devices.patience import Patience
 from qonduit.devices.request import Question, Request, Result
 from qonduit.devices.state import State, Status
-from qonduit.errors import AccessError, AwayError, DataError, DeviceError, StaleError, UnsettledError
+from qonduit.errors import AccessError, AwayError, DataError, DeviceError, QonduitError, StaleError, UnsettledError
 
 FIRST_POLL_S = 0.02
 MOST_PREPARATIONS = 3
@@ -90,6 +90,18 @@ class Execution:
         execute_s = time.perf_counter() - bought - queue_s
         return Executed(entry.request, result, job, entry.key, False, prepared, queue_s, execute_s)
 
+    @property
+    def _patience(self) -> Patience:
+        """For a purchase: no longer than the whole job may take."""
+        return self.patience if self.wait_s is None else self.patience.within(self.wait_s)
+
+    def finished(self, question: Question) -> bool:
+        """Whether the result is in the ledger."""
+        if self.memory is None:
+            return False
+        entry = self.memory.ledger.latest(subject_of(self.memory.device, question, self.memory.run))
+        return entry is not None and entry.state == states.DONE
+
     def _purchase(self, memory: Memory, question: Question, make: Callable[[], Request]) -> Entry:
         """An entry that is submitted or done. The lock makes two processes buy one after the other, not twice."""
         ledger, subject = memory.ledger, subject_of(memory.device, question, memory.run)
@@ -102,38 +114,54 @@ class Execution:
                 entry = ledger.not_sent(entry) if job is None else ledger.submitted(entry, job)
                 if job is not None:
                     return entry
+            request = self._patience.read(make, self.say)
             if entry is None or entry.state in (states.FAILED, states.CANCELLED):
-                entry = ledger.plan(memory.device, memory.run, self.patience.read(make, self.say))
+                entry = ledger.plan(memory.device, memory.run, request)
+            else:
+                entry = ledger.replan(entry, request)
             return self._send(ledger, entry, make)
 
     def _send(self, ledger: Ledger, entry: Entry, make: Callable[[], Request]) -> Entry:
-        tries, preparations = self.patience.tries(), 1
+        tries, preparations = self._patience.tries(), 1
         while True:
             entry = ledger.sending(entry)
             try:
-                return ledger.submitted(entry, self.device.submit(entry.request, entry.key))
+                return self._submitted(ledger, entry, self.device.submit(entry.request, entry.key))
             except StaleError as error:
                 ledger.not_sent(entry, str(error))
                 if preparations == MOST_PREPARATIONS:
                     raise
                 preparations += 1
                 self.say(f"{error}; prepared again")
-                entry = ledger.replan(entry, self.patience.read(make, self.say))
+                entry = ledger.replan(entry, self._patience.read(make, self.say))
             except AwayError as error:
                 if error.maybe_accepted and (job := self._look_up(entry)) is not None:
-                    return ledger.submitted(entry, job)
+                    return self._submitted(ledger, entry, job)
                 entry = ledger.not_sent(entry, str(error))
                 tries.again(error, self.say)
             except (AccessError, DataError) as error:
                 ledger.not_sent(entry, str(error))
                 raise
 
+    def _submitted(self, ledger: Ledger, entry: Entry, job: str) -> Entry:
+        try:
+            return ledger.submitted(entry, job)
+        except LedgerError as error:
+            raise UnsettledError(
+                f"{error}; the device took the request as job {job}: "
+                f"then run: qonduit ledger resolve {entry.key} --job {job}"
+            ) from None
+
     def _look_up(self, entry: Entry) -> str | None:
-        """The job of a request that may have been sent; None when the vendor had time to list it and does not."""
+        """The job of a request that may have been sent; None when the vendor had time to list it and does not.
+
+        The time is counted from now, since the request may have been on its way until now.
+        """
+        until = self.patience.clock() + self.patience.settle_s
         try:
             while True:
-                job = self.patience.read(lambda: self.device.find(entry.key), self.say)
-                left_s = (entry.sent_at or 0.0) + self.patience.settle_s - time.time()
+                job = self._patience.read(lambda: self.device.find(entry.key), self.say)
+                left_s = until - self.patience.clock()
                 if job is not None or left_s <= 0:
                     return job
                 self.patience.sleep(min(left_s, self.patience.settle_s / 5))
@@ -158,7 +186,7 @@ class Execution:
         begun = heard = self.patience.clock()
         queue_s, pause_s = 0.0, FIRST_POLL_S
         while True:
-            status = self._poll(job)
+            status, asked_s = self._poll(job)
             now = self.patience.clock()
             self.watch(status)
             if status.state is State.QUEUED:
@@ -174,28 +202,29 @@ class Execution:
                 )
             if self.wait_s is not None and now - begun >= self.wait_s:
                 return self._give_up(job), queue_s
-            left_s = pause_s if self.wait_s is None else max(0.0, self.wait_s - (now - begun))
-            self.patience.sleep(min(pause_s, left_s))
+            wished_s = max(asked_s, pause_s * self.patience.chance.uniform(0.8, 1.2))
+            left_s = self.patience.limit_s if self.wait_s is None else max(0.0, self.wait_s - (now - begun))
+            self.patience.sleep(min(wished_s, left_s))
             pause_s = min(1.5 * pause_s, self.patience.poll_s)
 
-    def _poll(self, job: str) -> Status:
+    def _poll(self, job: str) -> tuple[Status, float]:
+        """The job's state, unknown while the device is away, and how long the device asks to be left alone."""
         try:
-            return self.device.poll(job)
+            return self.device.poll(job), 0.0
         except AwayError as error:
-            if error.retry_after_s:
-                self.patience.sleep(min(error.retry_after_s, self.patience.limit_s))
-            return Status(State.UNKNOWN, reason=str(error))
+            return Status(State.UNKNOWN, reason=str(error)), error.retry_after_s or 0.0
 
     def _give_up(self, job: str) -> Status:
         """The deadline is over: cancel, and see what became of it. A job that got done meanwhile is not lost."""
         late = f"job {job} on '{self.device.kind}' was not done within wait_s = {self.wait_s:g} s"
-        short = Patience(CANCEL_S, sleep=self.patience.sleep, clock=self.patience.clock)
+        short = replace(self.patience, limit_s=CANCEL_S)
         try:
             short.read(lambda: self.device.cancel(job), self.say)
-            until = self.patience.clock() + CANCEL_S
-            while not (status := self._poll(job)).state.final and self.patience.clock() < until:
-                self.patience.sleep(FIRST_POLL_S)
-        except DeviceError as error:
+            until, pause_s = self.patience.clock() + CANCEL_S, FIRST_POLL_S
+            while not (status := self._poll(job)[0]).state.final and self.patience.clock() < until:
+                self.patience.sleep(pause_s)
+                pause_s = min(1.5 * pause_s, self.patience.poll_s)
+        except QonduitError as error:
             raise DeviceError(f"{late} and could not be cancelled ({error}); run again to go on waiting") from None
         if not status.state.final:
             raise DeviceError(f"{late}; it was asked to stop but is {status.state.value}; run again to go on waiting")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from qonduit.devices.angles import OPTIONS, ansatz_of, next_ansatz, seed_of_round
+from qonduit.devices.angles import OPTIONS, ansatz_of, next_ansatz
 from qonduit.devices.device import Capabilities
 from qonduit.devices.local import LocalDevice, Rows
 from qonduit.devices.options import Number, Option
 from qonduit.devices.qaoa import Ansatz
-from qonduit.devices.request import Request, Result
+from qonduit.devices.request import Request, Result, seed_of_round
 from qonduit.errors import DataError, DeviceError
 
 if TYPE_CHECKING:

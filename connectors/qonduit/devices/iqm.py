@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from qonduit.devices.angles import OPTIONS, ansatz_of, next_ansatz, seed_of_round
+from qonduit.devices.angles import OPTIONS, ansatz_of, next_ansatz
 from qonduit.devices.device import Capabilities
 from qonduit.devices.iqm_server import IqmServer, RefusedError
 from qonduit.devices.local import Rows
 from qonduit.devices.native import KEY, native_circuit
 from qonduit.devices.options import Number, Option, Text
 from qonduit.devices.qaoa import Ansatz
-from qonduit.devices.request import Request, Result
+from qonduit.devices.request import Request, Result, seed_of_round
 from qonduit.devices.routing import Machine, best_course, largest_part
 from qonduit.devices.samples import sample_set
 from qonduit.devices.settings import Settings
 from qonduit.devices.state import State, Status
+from qonduit.devices.vendor import understood
 from qonduit.errors import AwayError, DataError, DeviceError, StaleError, UnsettledError
 
 if TYPE_CHECKING:
     import dimod
 
+SERVER = "IQM's server"
 STATES = {
     "waiting": State.QUEUED,
     "processing": State.RUNNING,
@@ -42,7 +44,7 @@ class Iqm:
     known_options: ClassVar[dict[str, Option]] = {
         **OPTIONS,
         "quantum_computer": Text(None, about="Alias of the machine; needed if the server has several."),
-        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call to the server may take."),
+        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call to the server may take.", waiting=True),
     }
     local: ClassVar[bool] = False
     required: ClassVar[tuple[str, ...]] = ("url", "token_file")
@@ -124,8 +126,7 @@ class Iqm:
 
     def find(self, key: str) -> str | None:
         raise UnsettledError(
-            f"IQM's API cannot search for jobs; look on the server's dashboard for a job with the tag {key} and settle "
-            "the entry with 'qonduit ledger resolve'"
+            f"IQM's API cannot search for jobs; look on the server's dashboard for a job with the tag {key}"
         )
 
     def poll(self, job: str) -> Status:
@@ -136,21 +137,24 @@ class Iqm:
                 return Status(State.UNKNOWN, reason=str(error))
             raise
         position = found.get("queue_position")
+        with understood(SERVER):
+            errors = [error for error in found.get("errors") or () if isinstance(error, dict)]
         return Status(
             STATES.get(str(found.get("status")), State.UNKNOWN),
             position if isinstance(position, int) else None,
-            "; ".join(str(error.get("message")) for error in found.get("errors") or () if isinstance(error, dict)),
+            "; ".join(str(error.get("message")) for error in errors),
         )
 
     def fetch(self, job: str) -> Result:
         found = self._server.job(job)
         if STATES.get(str(found.get("status"))) is not State.DONE:
             raise DeviceError(f"job {job} has no result: IQM's server says it is {found.get('status')}")
-        compilation = found.get("compilation") or {}
+        with understood(SERVER):
+            calibration = (found.get("compilation") or {}).get("calibration_set_id")
         return Result(
             {
                 "counts": self._server.counts(job),
-                "calibration_set_id": compilation.get("calibration_set_id"),
+                "calibration_set_id": calibration,
                 "timeline": found.get("timeline", []),
                 "messages": found.get("messages", []),
             }
@@ -170,7 +174,7 @@ class Iqm:
         info = {
             "shots": request.shots,
             "measured": len(rows),
-            "calibration_set_id": result.payload["calibration_set_id"] or request.payload["calibration_set_id"],
+            "calibration_id": result.payload["calibration_set_id"] or request.payload["calibration_set_id"],
             "layers": angles.layers,
             "gammas": list(angles.gammas),
             "betas": list(angles.betas),
@@ -218,7 +222,7 @@ def _calibration(architecture: Mapping[str, Any]) -> str:
 
 def _machine(architecture: Mapping[str, Any], metrics: Mapping[str, Any]) -> Machine:
     """The qubits that can be turned and measured, and the couplers between them, with their errors."""
-    try:
+    with understood(SERVER):
         loci = {
             gate: [tuple(locus) for kind in about["implementations"].values() for locus in kind["loci"]]
             for gate, about in architecture["gates"].items()
@@ -227,15 +231,14 @@ def _machine(architecture: Mapping[str, Any], metrics: Mapping[str, Any]) -> Mac
             qubit for one in loci.get("measure", ()) for qubit in one
         }
         qubits = tuple(qubit for qubit in architecture["qubits"] if qubit in whole)
-    except (KeyError, TypeError, AttributeError):
-        raise AwayError("IQM's server sent an architecture that its API does not promise; try again") from None
-    number = {qubit: index for index, qubit in enumerate(qubits)}
-    couplers = frozenset(
-        (min(number[a], number[b]), max(number[a], number[b]))
-        for a, b in (locus for locus in loci.get("cz", ()) if len(locus) == 2)
-        if a in number and b in number
-    )
-    return largest_part(Machine(qubits, couplers, *_errors(metrics, number)))
+        number = {qubit: index for index, qubit in enumerate(qubits)}
+        couplers = frozenset(
+            (min(number[a], number[b]), max(number[a], number[b]))
+            for a, b in (locus for locus in loci.get("cz", ()) if len(locus) == 2)
+            if a in number and b in number
+        )
+        errors = _errors(metrics, number)
+    return largest_part(Machine(qubits, couplers, *errors))
 
 
 def _errors(
@@ -244,7 +247,7 @@ def _errors(
     """1 - fidelity of each cz and of each readout, from names such as metrics.irb.cz.crf.QB1__QB3.fidelity."""
     gates: dict[tuple[int, int], float] = {}
     readouts: dict[int, float] = {}
-    for observation in metrics.get("observations", ()):
+    for observation in metrics.get("observations") or ():
         name, value = observation.get("dut_field"), observation.get("value")
         parts = str(name).split(".")
         if len(parts) != 6 or parts[5].split(":")[0] != "fidelity" or not isinstance(value, int | float):

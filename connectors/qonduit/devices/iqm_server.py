@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from qonduit.devices.settings import Settings
+from qonduit.devices.vendor import token_of, understood
 from qonduit.errors import AccessError, AwayError, DataError, DeviceError, QonduitError, UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Send = Callable[..., "requests.Response"]
 ENDED_BEFORE = "illegal_job_status"
+COMPUTER = "IQM_QUANTUM_COMPUTER"
 
 
 class RefusedError(DataError):
@@ -67,6 +70,11 @@ class IqmServer:
         except AwayError as error:
             # What failed is the call before the submission.
             raise AwayError(str(error), maybe_accepted=False, retry_after_s=error.retry_after_s) from None
+        except (AccessError, DataError):
+            raise
+        except (UsageError, DeviceError) as error:
+            # An address, a certificate or a client that has to be put right: it is certain that nothing was sent.
+            raise DataError(str(error)) from None
         try:
             body = client.serialize_model(_definition(circuit, calibration, shots, f"qonduit-{key}"))
         except (ValueError, TypeError, KeyError):
@@ -120,12 +128,13 @@ class IqmServer:
             def send_request(self, http_method: Send, *args: Any, **more: Any) -> requests.Response:
                 return super().send_request(_checked(http_method), *args, **more)
 
-        token = self._settings.secret()
-        # Refused here, since the error of an HTTP library would show it.
-        if not (token.isascii() and token.isprintable() and " " not in token):
-            raise AccessError(
-                f"{self._settings.token_file} holds characters that no token has; put IQM's token into it"
+        if self._name is None and COMPUTER in os.environ:
+            # The client would take it from there, and the ledger would not know which machine was used.
+            raise UsageError(
+                f"{COMPUTER} is set but the device file does not name the machine; write it there as the option "
+                "'quantum_computer', or unset the variable"
             )
+        token = token_of(self._settings, "IQM")
         return OneAttempt(self._settings.url, quantum_computer=self._name, token=token, timeout=self._timeout_s)
 
 
@@ -143,17 +152,13 @@ def _translated(call: Callable[[], T]) -> T:
     try:
         from exa.common.errors.iqm_error import IQMError
         from iqm.station_control.client.authentication import ClientConfigurationError
-        from pydantic import ValidationError
     except ImportError as error:
         raise DeviceError(f"the device kind 'iqm' needs iqm-client ({error}); pip install qonduit[iqm]") from None
     try:
-        return call()
-    except QonduitError:
-        raise
+        with understood("IQM's server"):
+            return call()
     except ClientConfigurationError as error:
         raise UsageError(f"IQM's client does not accept the device's settings ({error}); correct them") from None
-    except ValidationError:
-        raise AwayError("IQM's server sent an answer that its API does not promise; try again") from None
     except IQMError as error:
         raise DeviceError(f"IQM's client failed ({error}); see the server's dashboard") from None
 
@@ -199,7 +204,7 @@ def _refused(response: requests.Response) -> QonduitError:
         return AccessError(f"{reason}; check the token and what it allows")
     if status in (423, 429):
         return AwayError(f"{reason}; try later", maybe_accepted=False, retry_after_s=_retry_after_s(response))
-    if status >= 500 and status != 501:
+    if status in (408, 425) or (status >= 500 and status != 501):
         return AwayError(f"{reason}; try later", retry_after_s=_retry_after_s(response))
     return RefusedError(f"{reason}; correct the request", status)
 

@@ -11,17 +11,18 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import pwd
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from qonduit.devices.request import Question, Request, Result
-from qonduit.errors import DataError, UsageError
+from qonduit.errors import DataError, DeviceError, UsageError
 
 VARIABLE, RUN_VARIABLE = "QONDUIT_LEDGER", "QONDUIT_RUN"
 PLANNED, SENDING, SUBMITTED, DONE, FAILED, CANCELLED = "planned", "sending", "submitted", "done", "failed", "cancelled"
@@ -40,6 +41,10 @@ COLUMNS = (
     "key, subject, attempt, state, device, run, digest, request, job, result, reason, "
     "created_at, sent_at, submitted_at, ended_at"
 )
+
+
+class LedgerError(UsageError):
+    """The ledger's file cannot be read or written."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,28 @@ class Entry:
 
 class Ledger:
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._rows = sqlite3.connect(path, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
+        # One spelling, so that all who share the ledger share its locks.
+        self.path = path.resolve()
+        with self._told():
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Requests and results are nobody else's.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        # SQLite does not wait for another process that makes the same new file ready.
+        with self.hold("open"), self._told():
+            self._rows = sqlite3.connect(self.path, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
             self._rows.execute("PRAGMA journal_mode=WAL")
             self._rows.execute("PRAGMA synchronous=FULL")
             self._rows.execute(TABLE)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A full disk, a damaged file or somebody else's is one sentence."""
+        try:
+            yield
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"the ledger {path} cannot be used ({error}); set {VARIABLE} to another path") from None
+            raise LedgerError(
+                f"the ledger {self.path} cannot be used ({error}); make room, or set {VARIABLE} to another path"
+            ) from None
 
     def close(self) -> None:
         self._rows.close()
@@ -99,10 +117,12 @@ class Ledger:
     def hold(self, subject: str) -> Iterator[None]:
         """Only one process at a time decides on a subject; the lock ends with the process, however it ends."""
         folder = self.path.with_name(self.path.name + ".locks")
-        folder.mkdir(exist_ok=True, mode=0o700)
         path = folder / subject
         while True:
-            with path.open("w") as lock:
+            with self._told():
+                folder.mkdir(exist_ok=True, mode=0o700)
+                opened = path.open("w")
+            with opened as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 # Whoever held it before has removed the file: then this is the lock of nothing.
                 if not _same_file(lock.fileno(), path):
@@ -123,7 +143,7 @@ class Ledger:
         last = self.latest(subject)
         attempt = 1 if last is None else last.attempt + 1
         key = _digest(subject, attempt)
-        self._rows.execute(
+        self._change(
             "INSERT INTO entries (key, subject, attempt, state, device, run, digest, request, created_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (key, subject, attempt, PLANNED, device, run, request.digest(), request.to_json(), time.time()),
@@ -135,7 +155,11 @@ class Ledger:
         return self._set(entry.key, state=PLANNED, request=request.to_json())
 
     def sending(self, entry: Entry) -> Entry:
-        return self._set(entry.key, state=SENDING, sent_at=time.time())
+        """From here on it may have been sent; only one process can get here from `planned`."""
+        change = "UPDATE entries SET state = ?, sent_at = ? WHERE key = ? AND state = ?"
+        if not self._change(change, (SENDING, time.time(), entry.key, PLANNED)):
+            raise DeviceError(f"another process is sending the entry {entry.key}; run again to get its result")
+        return self.entry(entry.key)
 
     def not_sent(self, entry: Entry, reason: str = "") -> Entry:
         return self._set(entry.key, state=PLANNED, reason=reason)
@@ -144,8 +168,15 @@ class Ledger:
         return self._set(entry.key, state=SUBMITTED, job=job, submitted_at=time.time(), reason="")
 
     def ended(self, entry: Entry, state: str, reason: str = "", result: Result | None = None) -> Entry:
-        text = None if result is None else json.dumps(dict(result.payload), allow_nan=False)
-        return self._set(entry.key, state=state, reason=reason, result=text, ended_at=time.time())
+        """A result that is here stays, whatever another process saw of the job."""
+        text = None if result is None else json.dumps(plain(dict(result.payload)), allow_nan=False)
+        change = "UPDATE entries SET state = ?, reason = ?, result = ?, ended_at = ? WHERE key = ? AND state <> ?"
+        self._change(change, (state, reason, text, time.time(), entry.key, DONE))
+        return self.entry(entry.key)
+
+    def abandoned(self, entry: Entry) -> Entry:
+        """Closed by a person: the next run buys anew, even after a result."""
+        return self._set(entry.key, state=CANCELLED, reason="abandoned by a person", ended_at=time.time())
 
     def entry(self, key: str) -> Entry:
         """The entry with this key, or with the only key that begins so."""
@@ -161,11 +192,16 @@ class Ledger:
 
     def _set(self, key: str, **values: object) -> Entry:
         names = ", ".join(f"{name} = ?" for name in values)
-        self._rows.execute(f"UPDATE entries SET {names} WHERE key = ?", (*values.values(), key))
+        self._change(f"UPDATE entries SET {names} WHERE key = ?", (*values.values(), key))
         return self.entry(key)
 
+    def _change(self, statement: str, values: Sequence[object]) -> int:
+        with self._told():
+            return self._rows.execute(statement, values).rowcount
+
     def _select(self, clause: str, *values: object) -> list[Entry]:
-        return [Entry(*row) for row in self._rows.execute(f"SELECT {COLUMNS} FROM entries {clause}", values)]
+        with self._told():
+            return [Entry(*row) for row in self._rows.execute(f"SELECT {COLUMNS} FROM entries {clause}", values)]
 
 
 def subject_of(device: str, question: Question, run: str) -> str:
@@ -186,6 +222,15 @@ def ledger_path() -> Path:
 
 def run_name() -> str:
     return os.environ.get(RUN_VARIABLE) or "default"
+
+
+def plain(value: Any) -> Any:
+    """JSON as it should be: a vendor's NaN, which Python reads but no standard knows, becomes null."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _digest(*parts: object) -> str:

@@ -18,6 +18,10 @@ class Option(Protocol):
     @property
     def default(self) -> Any: ...
 
+    @property
+    def waiting(self) -> bool:
+        """Only says how long to wait: with another value it is the same device."""
+
     def accepts(self, value: object) -> bool: ...
 
     def schema(self) -> dict[str, Any]: ...
@@ -32,6 +36,7 @@ class Number:
     high: float
     whole: bool = False
     about: str = ""
+    waiting: bool = False
 
     def accepts(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
@@ -52,6 +57,7 @@ class Choice:
     default: str | None
     choices: tuple[str, ...]
     about: str = ""
+    waiting: bool = False
 
     def accepts(self, value: object) -> bool:
         return value in self.choices
@@ -69,6 +75,7 @@ class Text:
 
     default: str | None
     about: str = ""
+    waiting: bool = False
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, str) and bool(value)
@@ -84,6 +91,7 @@ class Text:
 class Flag:
     default: bool
     about: str = ""
+    waiting: bool = False
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, bool)

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from qonduit.devices.device import Capabilities
@@ -20,7 +21,8 @@ from qonduit.devices.request import Request, Result
 from qonduit.devices.samples import sample_set
 from qonduit.devices.settings import Settings
 from qonduit.devices.state import State, Status
-from qonduit.errors import AwayError, DataError, DeviceError, StaleError
+from qonduit.devices.vendor import token_of, understood
+from qonduit.errors import AwayError, DataError, DeviceError, StaleError, UnsettledError
 
 if TYPE_CHECKING:
     import dimod
@@ -54,7 +56,7 @@ class Pasqal:
         "region": Choice("fr", ("fr", "sa"), about="Where the service is, if no url is given."),
         "duration_us": Number(None, 0.1, 100, about="Duration of the sweep; 4 without it, or what the device allows."),
         "approximate": Flag(False, about="Also run a graph that does not embed exactly."),
-        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call to the service may take."),
+        "timeout_s": Number(30.0, 0.1, 3600, about="How long one call to the service may take.", waiting=True),
     }
 
     def __init__(self, settings: Settings) -> None:
@@ -120,15 +122,18 @@ class Pasqal:
         except DataError as error:
             self._blame_new_specs(request, error)
             raise
-        name = answer.get("id") if isinstance(answer, dict) else None
-        if not isinstance(name, str) or not name:
-            raise AwayError("Pasqal's answer to the batch holds no id; look it up by its tag")
-        return name
+        with understood("Pasqal"):
+            return _id(answer)
 
     def find(self, key: str) -> str | None:
-        # The filter is checked: a service that does not know it would answer with every batch.
-        found = [batch for batch in self._service().find_batches(key) if key in (batch.get("tags") or ())]
-        return str(min(found, key=lambda batch: str(batch.get("created_at")))["id"]) if found else None
+        found = self._service().find_batches(key)
+        with understood("Pasqal"):
+            # A service that does not know the filter answers with batches of any tag, and perhaps not with ours.
+            if not all(key in list(batch.get("tags") or ()) for batch in found):
+                raise UnsettledError(
+                    f"Pasqal's service did not search by the tag; look on its portal for a batch with the tag {key}"
+                )
+            return _id(min(found, key=lambda batch: str(batch.get("created_at")))) if found else None
 
     def poll(self, job: str) -> Status:
         from qonduit.devices.pasqal_connection import NotThereError
@@ -140,14 +145,16 @@ class Pasqal:
         state = _state(said)
         if state is not State.FAILED:
             return Status(state)
-        errors = [text for item in self._jobs(job) for text in item.get("errors") or ()]
+        with understood("Pasqal"):
+            errors = [text for item in self._jobs(job) for text in item.get("errors") or ()]
         return Status(state, reason="; ".join(map(str, errors)) or f"Pasqal says {said.get('status')}")
 
     def fetch(self, job: str) -> Result:
         done = [item for item in self._jobs(job) if item.get("status") == "DONE"]
         if not done:
             raise DeviceError(f"the batch {job} on '{self.kind}' has no job that is done; poll it first")
-        answer = self._service().get_job_results(str(done[0].get("id")))
+        with understood("Pasqal"):
+            answer = self._service().get_job_results(_id(done[0]))
         counter = answer.get("counter") if isinstance(answer, dict) else None
         if not isinstance(counter, dict):
             raise AwayError(f"the result of batch {job} on '{self.kind}' holds no counter; ask again later")
@@ -205,10 +212,10 @@ class Pasqal:
             raise AwayError("Pasqal's list of devices is not as promised; ask again later")
         if name not in known:
             raise DataError(f"Pasqal offers no device '{name}'; set the option 'device' to one of {', '.join(known)}")
-        try:
-            json.loads(known[name])
-        except ValueError:
-            raise AwayError(f"Pasqal's specifications of {name} are no JSON; ask again later") from None
+        with understood("Pasqal"):
+            specs = json.loads(known[name])
+            if not all(isinstance(specs.get(limit), int | None) for limit in ("max_atom_num", "max_runs")):
+                raise TypeError(f"the limits of {name}")
         return known[name]
 
     def _blame_new_specs(self, request: Request, refusal: DataError) -> None:
@@ -220,10 +227,7 @@ class Pasqal:
             ) from None
 
     def _jobs(self, batch: str) -> list[dict[str, Any]]:
-        found = self._service().get_batch_jobs(batch)
-        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-            raise AwayError(f"Pasqal's list of the jobs of batch {batch} is not as promised; ask again later")
-        return found
+        return self._service().get_batch_jobs(batch)
 
     def _service(self) -> Connection:
         if self._connection is None:
@@ -241,7 +245,9 @@ def _connect(settings: Settings, options: dict[str, Any]) -> Connection:
     if settings.url is not None:
         endpoints = Endpoints(core=f"{settings.url}/core-fast", account=f"{settings.url}/account")
         login.token_endpoint = f"{settings.url}/oauth/token"
-    account = Account(settings.secret, options["username"], login, options["timeout_s"])
+    # A password may hold anything: it goes into a form, not into a header.
+    secret = partial(token_of, settings, "Pasqal") if options["username"] is None else settings.secret
+    account = Account(secret, options["username"], login, options["timeout_s"])
     return Connection(account, endpoints, options["project_id"])
 
 
@@ -253,6 +259,12 @@ def _emulation(shots: int) -> str:
         # Pulser draws it at random; the same question must make the same request.
         observable["uuid"] = str(uuid.UUID(int=shots))
     return json.dumps(made)
+
+
+def _id(thing: dict[str, Any]) -> str:
+    if not isinstance(thing["id"], str) or not thing["id"]:
+        raise TypeError("no id")
+    return thing["id"]
 
 
 def _state(said: Any) -> State:

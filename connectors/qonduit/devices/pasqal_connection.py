@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import requests
 from urllib3.exceptions import NewConnectionError
 
+from qonduit.devices.vendor import is_token, understood
 from qonduit.errors import AccessError, AwayError, DataError, DeviceError
 
 # Its import makes Python show every deprecation of every package from then on; that is not its to decide.
@@ -25,10 +26,10 @@ with warnings.catch_warnings():
     from pasqal_cloud.authentication import TokenProvider
     from pasqal_cloud.endpoints import Endpoints, TokenProviderConf
     from pasqal_cloud.http_client import HTTPClient
-    from pasqal_cloud.utils.filters import BatchFilters, PaginationParams
 
 EARLY_S = 60.0  # a token is renewed this long before it expires
 LONGEST_REASON = 300
+PAGE = 100
 
 
 class NotThereError(DeviceError):
@@ -78,8 +79,12 @@ class Credential(TokenProvider):
         }
         try:
             answer = answered(lambda: requests.post(account.login.token_endpoint, form, timeout=account.timeout_s))
-            return str(answer["access_token"]), float(answer.get("expires_in") or 0.0)
-        except (DataError, KeyError, ValueError) as error:
+            with understood("Pasqal"):
+                token, lasts_s = answer["access_token"], float(answer.get("expires_in") or 0.0)
+                if not is_token(token):
+                    raise ValueError("no access token")
+            return token, lasts_s
+        except DataError as error:
             raise AccessError(f"Pasqal refused the login of {account.username} ({error}); check the password") from None
         except AwayError as error:
             # A login that failed has submitted nothing.
@@ -132,9 +137,25 @@ class Connection(HTTPClient):
     def _download_results(self, results_link: str) -> Any:
         return answered(lambda: self.session.get(results_link, timeout=self._timeout_s))
 
-    def find_batches(self, tag: str) -> list[Any]:
-        found = self.get_batches(BatchFilters(tag=tag), PaginationParams())["data"]
-        return list(found) if isinstance(found, list) else []
+    def _request_all_pages(
+        self, method: str, url: str, payload: Any = None, params: Any = None
+    ) -> list[dict[str, Any]]:
+        """The client's own never ends if the service's count does not."""
+        found: list[dict[str, Any]] = []
+        while True:
+            answer = self._authenticated_request(method, url, payload, {**(params or {}), "offset": len(found)})
+            with understood("Pasqal"):
+                page, about = answer["data"], answer.get("pagination")
+                if not isinstance(page, list) or not all(isinstance(item, dict) for item in page):
+                    raise TypeError("no list of objects")
+                found += page
+                if not about or len(found) >= about["total"]:
+                    return found
+                if not page:
+                    raise ValueError("a page is missing")
+
+    def find_batches(self, tag: str) -> list[dict[str, Any]]:
+        return self._request_all_pages("GET", self._get_url("get_batches"), params={"tag": tag, "limit": PAGE})
 
 
 def answered(send: Callable[[], requests.Response]) -> dict[str, Any]:
@@ -171,7 +192,7 @@ def _refused(response: requests.Response) -> NoReturn:
     if status in (423, 429):
         sentence = f"Pasqal asks to come back later ({status}: {reason})"
         raise AwayError(sentence, maybe_accepted=False, retry_after_s=_retry_after_s(response))
-    if status >= 500 or status == 408:
+    if status >= 500 or status in (408, 425):
         sentence = f"Pasqal's service failed ({status}: {reason}); try later"
         raise AwayError(sentence, retry_after_s=_retry_after_s(response))
     if 400 <= status < 500:

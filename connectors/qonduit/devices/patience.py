@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from qonduit.errors import AwayError, DeviceError
@@ -34,6 +34,9 @@ class Patience:
                 return call()
             except AwayError as error:
                 tries.again(error, say)
+
+    def within(self, seconds: float) -> Patience:
+        return replace(self, limit_s=min(self.limit_s, seconds))
 
     def tries(self) -> Tries:
         return Tries(self)

@@ -58,6 +58,11 @@ class Request(Question):
         return dimod.BinaryQuadraticModel.from_serializable(dict(self.qubo))
 
 
+def seed_of_round(seed: int, number: int) -> int:
+    """The seed of a variational device's round, which makes it a question of its own; round 0 is the first request."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:8], "big")
+
+
 @dataclass(frozen=True)
 class Result:
     """What a device answered, before anything is believed of it: plain JSON."""

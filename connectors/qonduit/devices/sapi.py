@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from qonduit.devices.settings import Settings
+from qonduit.devices.vendor import token_of
 from qonduit.errors import AccessError, AwayError, DataError, DeviceError, QonduitError
 
 LONGEST_QUOTE = 300
@@ -33,7 +34,7 @@ class Sapi:
         """The answer's JSON; `media` is the kind of answer that the API promises here."""
         import requests
 
-        token = self._token()
+        token = token_of(self._settings, "D-Wave")
         with self._client() as client:
             # Not through the client's configuration, which it writes to its log.
             client.session.headers["X-Auth-Token"] = token
@@ -41,17 +42,15 @@ class Sapi:
                 kind = f"application/vnd.dwave.sapi.{media}+json"
                 client.session.set_accept(media_type=kind, accept_version="~=3.0", ask_version="3.0.0")
             try:
-                return json.loads(client.session.request(method, path, **content).content)
+                # A redirected submission would be a second one.
+                response = client.session.request(method, path, allow_redirects=False, **content)
+                if 300 <= response.status_code < 400:
+                    raise DeviceError(f"D-Wave at {self._url} sends to another address; check 'url'")
+                return json.loads(response.content)
             except requests.RequestException as error:
                 raise _translated(error, self._url, token) from None
             except (ValueError, TypeError):
                 raise AwayError(f"the answer of D-Wave at {self._url} is not the JSON it promises") from None
-
-    def _token(self) -> str:
-        token = self._settings.secret()
-        if not token.isascii() or not token.isprintable() or " " in token:
-            raise AccessError(f"what is in {self._settings.token_file} cannot be a token; put D-Wave's token into it")
-        return token
 
     def _client(self) -> Any:
         from dwave.cloud.api.client import SolverAPIClient
@@ -111,7 +110,7 @@ def refusal(status: int, said: str, retry_after_s: float | None = None) -> Qondu
         return AwayError(again, maybe_accepted=False, retry_after_s=retry_after_s)
     if status == 404:
         return MissingError(f"D-Wave does not know what was asked for ({said})")
-    if 400 <= status < 500:
+    if 400 <= status < 500 and status not in (408, 425):
         return RefusedError(f"D-Wave refuses the request ({said}); change the problem or the device's options")
     return AwayError(f"D-Wave has a problem of its own ({said}); try again later", retry_after_s=retry_after_s)
 

@@ -46,9 +46,10 @@ class Settings:
                 raise DataError(f"{self.source}: the option '{name}' must be {known[name]}")
         return {name: self.options.get(name, option.default) for name, option in known.items()}
 
-    def identity(self) -> str:
+    def identity(self, known: Options) -> str:
         """What makes two devices the same one for the ledger: where it is and how it is used, not how long to wait."""
-        return json.dumps([self.kind, self.url, dict(sorted(self.options.items()))])
+        used = {name: value for name, value in self.checked(known).items() if not known[name].waiting}
+        return json.dumps([self.kind, self.url, dict(sorted(used.items()))])
 
     def secret(self) -> str:
         """The token, read where it is needed and kept nowhere else; a file that others can read is refused."""
@@ -106,17 +107,24 @@ def _checked(path: Path, content: Mapping[str, Any]) -> Settings:
         raise DataError(f"{path}: 'options' must be an object")
     if url is not None and not _is_address(url):
         raise DataError(f"{path}: 'url' must be an address that begins with https:// or http://, without a user")
-    if token_file is not None and (not isinstance(token_file, str) or not (path.parent / token_file).is_file()):
+    if token_file is not None and not _is_file(path.parent, token_file):
         raise DataError(f"{path}: 'token_file' must be the path of a file that exists")
     return Settings(
         kind,
         content.get("shots"),
         options or {},
-        None if token_file is None else path.parent / token_file,
+        None if token_file is None else path.parent / str(token_file),
         str(path),
         url if url is None else url.rstrip("/"),
         content.get("wait_s"),
     )
+
+
+def _is_file(folder: Path, name: object) -> bool:
+    try:
+        return isinstance(name, str) and (folder / name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_address(url: object) -> bool:

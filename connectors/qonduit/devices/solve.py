@@ -6,20 +6,20 @@ through the spool where the step's location has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from qonduit.devices.device import Device
 from qonduit.devices.execute import Executed, Execution, Memory, Say, Watch
 from qonduit.devices.ledger import Ledger, ledger_path, run_name
 from qonduit.devices.patience import Patience
-from qonduit.devices.request import Question, Request, Result
+from qonduit.devices.request import Question, Request, Result, seed_of_round
 from qonduit.devices.settings import Settings
 from qonduit.devices.spool import Round, Spool
-from qonduit.errors import DataError, DeviceError
+from qonduit.errors import DataError, DeviceError, StoppedError
 
 if TYPE_CHECKING:
     import dimod
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from qonduit.devices.answer import Answer
 
 
+Make = Callable[[], Request]
+
+
 @runtime_checkable
 class Variational(Protocol):
     """A device that may ask again with what it has learned."""
 
     def refine(self, rounds: Sequence[Round]) -> Request | None:
-        """The next request, None when there is no more to learn."""
+        """The next request, None when there is no more to learn; its seed is that of its round (`seed_of_round`)."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,13 @@ class Solver:
             return self.device.prepare(bqm, shots, seed, starts)
 
         if self.spool is not None and not self.device.local:
-            return self._spooled(self.spool, bqm, make, starts)
-        executed = self._executed(question, make)
+            return self._spooled(self.spool, bqm, question, make, starts)
+        try:
+            executed = self._executed(question, make)
+        except KeyboardInterrupt:
+            if self.device.local:
+                raise
+            raise StoppedError("interrupted; a job that was sent goes on: run again to get its result") from None
         timing = {name: sum(getattr(one, name) for one in executed) for name in ("prepare_s", "queue_s", "execute_s")}
         begun = perf_counter()
         samples = self._best(bqm, [(one.request, one.result) for one in executed])
@@ -78,39 +86,55 @@ class Solver:
         jobs = tuple(one.job for one in executed if not self.device.local)
         return _chosen(bqm, samples, starts, timing, jobs, all(one.reused for one in executed))
 
-    def _executed(self, question: Question, make: Any) -> list[Executed]:
+    def _executed(self, question: Question, make: Make) -> list[Executed]:
         """Every round's execution; all but variational work is one round."""
         memory = None
         if not self.device.local:
-            memory = Memory(Ledger(ledger_path()), self.settings.identity(), run_name())
+            memory = Memory(Ledger(ledger_path()), self.settings.identity(self.device.known_options), run_name())
         try:
             execution = Execution(
                 self.device, memory, self.patience, self.settings.wait_s, watch=self.watch, say=self.say
             )
             done = [execution.run(question, make)]
-            while (request := self._next(rounds := [(one.request, one.result) for one in done])) is not None:
-                # Asked anew if it has become stale; the same question, since only the calibration has changed.
-                done.append(execution.run(request, partial(self._refined, request, rounds)))
+            while isinstance(self.device, Variational):
+                rounds = [(one.request, one.result) for one in done]
+                known = replace(question, seed=seed_of_round(question.seed, len(rounds)))
+                # What was bought before needs no call, not even to prepare it.
+                asked = known if execution.finished(known) else self._next(rounds)
+                if asked is None:
+                    break
+                # Prepared anew if it has become stale; the same question, since only the calibration has changed.
+                done.append(execution.run(asked, partial(self._refined, asked, rounds)))
             return done
         finally:
             if memory is not None:
                 memory.ledger.close()
 
-    def _spooled(self, spool: Spool, bqm: dimod.BinaryQuadraticModel, make: Any, starts: Iterable[Any]) -> Solved:
-        rounds = spool.rounds()
+    def _spooled(
+        self,
+        spool: Spool,
+        bqm: dimod.BinaryQuadraticModel,
+        question: Question,
+        make: Make,
+        starts: Sequence[Sequence[str]],
+    ) -> Solved:
+        rounds = spool.rounds(question)
         request = self._next(rounds) if rounds else self.patience.read(make, self.say)
         if request is not None:
             spool.ask(request)
         begun = perf_counter()
         samples = self._best(bqm, rounds)
-        return _chosen(bqm, samples, list(starts), {"decode_s": perf_counter() - begun})
+        return _chosen(bqm, samples, starts, {"decode_s": perf_counter() - begun})
 
     def _next(self, rounds: Sequence[Round]) -> Request | None:
         device = self.device
         return self.patience.read(partial(device.refine, rounds), self.say) if isinstance(device, Variational) else None
 
-    def _refined(self, known: Request, rounds: Sequence[Round]) -> Request:
-        return self._next(rounds) or known
+    def _refined(self, known: Question, rounds: Sequence[Round]) -> Request:
+        request = self._next(rounds)
+        if request is None or request.digest() != known.digest():
+            raise DeviceError(f"the device '{self.device.kind}' asks another question than before; run again")
+        return request
 
     def _best(self, bqm: dimod.BinaryQuadraticModel, rounds: Sequence[tuple[Request, Result]]) -> dimod.SampleSet:
         """The samples of the round whose mean energy is lowest."""

@@ -13,7 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from qonduit.devices.request import Request, Result
+from qonduit.devices.ledger import plain
+from qonduit.devices.request import Question, Request, Result
 from qonduit.errors import DataError, QonduitError, UsageError
 
 VARIABLE = "QONDUIT_SPOOL"
@@ -35,23 +36,41 @@ class Spool:
         if not folder.is_dir():
             raise UsageError(f"{VARIABLE}: {folder} is no folder; make it before the step runs")
 
-    def rounds(self) -> list[Round]:
-        """What was asked and answered so far, the newest answer included."""
-        rounds = [(Request(**asked), Result(answered)) for asked, answered in self._read(self._rounds) or []]
-        if self._request.exists() and self._result.exists():
-            asked = Request.from_json(self._request.read_text(encoding="utf-8"))
+    def rounds(self, question: Question) -> list[Round]:
+        """What was asked and answered so far, the newest answer included; what belongs to another question is gone."""
+        rounds = self._kept()
+        asked = Request.from_json(self._request.read_text(encoding="utf-8")) if self._request.exists() else None
+        first = rounds[0][0] if rounds else asked
+        if first is not None and first.digest() != question.digest():
+            for path in (self._request, self._result, self._rounds):
+                path.unlink(missing_ok=True)
+            return []
+        if asked is not None and self._result.exists():
             # A step that was stopped right here has the answer in its rounds already.
             if all(asked != known for known, _ in rounds):
-                rounds.append((asked, Result(self._read(self._result))))
+                rounds.append((asked, Result(self._answer())))
                 self._write(self._rounds, [[asdict(request), dict(result.payload)] for request, result in rounds])
-            self._request.unlink()
             self._result.unlink()
+            self._request.unlink()
         return rounds
+
+    def _kept(self) -> list[Round]:
+        try:
+            return [(Request(**asked), Result(answered)) for asked, answered in self._read(self._rounds) or []]
+        except (TypeError, ValueError):
+            raise DataError(f"{self._rounds}: these are no rounds; remove it to ask the device again") from None
 
     def ask(self, request: Request) -> NoReturn:
         """Leaves the request for the device; the step ends here and goes on another time."""
+        self._result.unlink(missing_ok=True)
         self._write(self._request, asdict(request))
         raise WaitingError(f"the request waits in {self._request} for its device; run again with {self._result.name}")
+
+    def _answer(self) -> dict[str, Any]:
+        content = self._read(self._result)
+        if not isinstance(content, dict):
+            raise DataError(f"{self._result}: a result is one JSON object; remove it to ask the device again")
+        return content
 
     def _read(self, path: Path) -> Any:
         try:
@@ -63,7 +82,7 @@ class Spool:
 
     def _write(self, path: Path, content: object) -> None:
         fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(content, sort_keys=True, allow_nan=False), encoding="utf-8")
+        fresh.write_text(json.dumps(plain(content), sort_keys=True, allow_nan=False), encoding="utf-8")
         fresh.replace(path)
 
 

@@ -30,6 +30,8 @@ def control_routes(emulator: Emulator, token: Token) -> list[web.RouteDef]:
     async def inject(request: web.Request) -> web.Response:
         try:
             rules = rules_from(await request.json(), "faults")
+        except ValueError:
+            return web.json_response({"error": "the body is not JSON"}, status=422)
         except DataError as error:
             return web.json_response({"error": str(error)}, status=422)
         for rule in [rule for rule in rules if rule.fault == "refuse" and rule.on == "any"]:

@@ -41,20 +41,20 @@ class DwaveEmulator(Emulator):
 
     def __init__(self, config: Config, jobs: JobStore, token: Token) -> None:
         super().__init__(config, jobs, token)
-        self.generation = 0
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.uploaded: dict[str, bytes] = {}
         self._describe()
 
     def _describe(self) -> None:
         topology = self.config.topology or annealing.TOPOLOGIES[0]
-        graph, made = annealing.working_graph(topology, self.config.qubits, self.config.seed + self.generation)
+        generation = self.jobs.calibration
+        graph, made = annealing.working_graph(topology, self.config.qubits, self.config.seed + generation)
         self.properties = annealing.properties(graph, made, topology)
-        self.graph_id = annealing.graph_id(self.properties, self.generation)
+        self.graph_id = annealing.graph_id(self.properties, generation)
 
     def recalibrate(self) -> None:
         """Other qubits fail and those that failed work again."""
-        self.generation += 1
+        self.jobs.calibration += 1
         self._describe()
 
     def routes(self) -> Iterable[Route]:

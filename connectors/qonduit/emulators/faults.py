@@ -16,7 +16,7 @@ from typing import Any
 from qonduit.errors import DataError, UsageError
 
 PHASES = ("auth", "discover", "submit", "find", "poll", "fetch", "cancel", "other")
-STATUSES = (401, 403, 423, 429, 500, 502, 503)
+STATUSES = (401, 403, 408, 423, 425, 429, 500, 502, 503)
 CONNECTION = {
     "refuse": "after its answer the server takes no connection for `seconds`",
     "reset-before": "the connection is reset before the call is carried out",
@@ -79,13 +79,17 @@ def rules_from(content: object, source: str) -> list[Rule]:
 
 def _rule(item: object, source: str) -> Rule:
     known = {field.name: field for field in fields(Rule)}
-    if not isinstance(item, Mapping) or item.get("fault") not in NAMES:
+    if not isinstance(item, Mapping) or item.get("fault") not in list(NAMES):
         raise DataError(f"{source}: each fault needs a 'fault', one of {', '.join(NAMES)}")
     for key, value in item.items():
         if key not in known:
             raise DataError(f"{source}: a fault has no key '{key}'; use {', '.join(known)}")
-        if key in ("times", "skip", "probability", "seconds", "retry_after_s") and not _natural(value):
+        if key in ("probability", "seconds", "retry_after_s") and not _natural(value):
             raise DataError(f"{source}: a fault's '{key}' must be a number that is not negative")
+        if key in ("times", "skip") and not (_natural(value) and isinstance(value, int)):
+            raise DataError(f"{source}: a fault's '{key}' must be a whole number that is not negative")
+        if key == "accepted" and not isinstance(value, bool):
+            raise DataError(f"{source}: a fault's 'accepted' must be true or false")
     if item.get("on", "any") not in (*PHASES, "any"):
         raise DataError(f"{source}: a fault's 'on' must be any or one of {', '.join(PHASES)}")
     return Rule(**item)

@@ -56,12 +56,11 @@ class IqmEmulator(Emulator):
     def __init__(self, config: Config, jobs: JobStore, token: Token) -> None:
         super().__init__(config, jobs, token)
         self.chip = chip(config.qubits, config.topology)
-        self._calibrations = 0
 
     @property
     def calibration(self) -> str:
         """The id of the current calibration set; a server with the same seed begins with the same."""
-        return str(uuid.uuid5(SPACE, f"{self.config.seed}:{self.chip.name}:{self._calibrations}"))
+        return str(uuid.uuid5(SPACE, f"{self.config.seed}:{self.chip.name}:{self.jobs.calibration}"))
 
     @property
     def computer(self) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class IqmEmulator(Emulator):
         return {"quantum_computer": self.chip.name}
 
     def recalibrate(self) -> None:
-        self._calibrations += 1
+        self.jobs.calibration += 1
 
     def authorised(self, request: web.Request) -> bool:
         given = request.headers.get("Authorization", "").encode()

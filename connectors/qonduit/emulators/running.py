@@ -23,6 +23,7 @@ from qonduit.emulators.control import HEADER
 from qonduit.errors import DeviceError
 
 START_LIMIT_S = 120.0
+STOP_LIMIT_S = 30.0
 
 
 class Server:
@@ -61,7 +62,11 @@ class Server:
         if self._process is None:
             return
         (self._process.kill if kill else self._process.terminate)()
-        self._process.wait(timeout=30)
+        try:
+            self._process.wait(timeout=STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,6 +29,7 @@ from qonduit.errors import DeviceError, UsageError
 
 VENDORS = {"iqm": "IqmEmulator", "pasqal": "PasqalEmulator", "dwave": "DwaveEmulator"}
 HOST = "127.0.0.1"
+REOPEN_LIMIT_S, REOPEN_PAUSE_S = 10.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def serve(
 ) -> None:
     """Serves until SIGINT or SIGTERM; calls `announce` once it takes connections."""
     kind = emulator_class(vendor)
+    home = home.resolve()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _owned(home):
         asyncio.run(_serve(kind, home, kind.port if port is None else port, config, rules, announce))
@@ -101,7 +104,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     announce(_ready(emulator, home, door.port))
-    tasks = [asyncio.create_task(emulator.work()), asyncio.create_task(stop.wait())]
+    tasks = [asyncio.ensure_future(wait) for wait in (emulator.work(), stop.wait(), door.broken)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -122,12 +125,15 @@ class Door:
         self._runner = runner
         self._site: web.BaseSite | None = None
         self._task: asyncio.Task[None] | None = None
+        # Ends with an error if the door cannot be opened again, and not otherwise.
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
         site = web.TCPSite(self._runner, HOST, self.port, reuse_address=True)
         try:
             await site.start()
         except OSError as error:
+            await site.stop()
             raise UsageError(f"port {self.port} cannot be used ({error.strerror}); give another --port") from None
         self._site = site
         if not self.port:
@@ -146,7 +152,16 @@ class Door:
 
     async def _open_after(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        await self.open()
+        until = time.monotonic() + REOPEN_LIMIT_S
+        while self._site is None:
+            try:
+                await self.open()
+            except UsageError as error:
+                # Somebody took the port meanwhile and may leave it again.
+                if time.monotonic() > until:
+                    self.broken.set_exception(error)
+                    return
+                await asyncio.sleep(REOPEN_PAUSE_S)
 
 
 def _ready(emulator: Emulator, home: Path, port: int) -> Ready:

@@ -60,6 +60,15 @@ class JobStore:
         self._rows.execute("UPDATE jobs SET state = 'queued', started_at = NULL WHERE state = 'running'")
         self._change = asyncio.Event()
 
+    @property
+    def calibration(self) -> int:
+        """How often the device was calibrated, in the one number that SQLite keeps for its user."""
+        return int(self._rows.execute("PRAGMA user_version").fetchone()[0])
+
+    @calibration.setter
+    def calibration(self, number: int) -> None:
+        self._rows.execute(f"PRAGMA user_version = {number:d}")
+
     def add(self, body: dict[str, Any], label: str | None, shots: int, fault: str | None = None) -> Job:
         name = str(uuid.uuid4())
         self._rows.execute(
