@@ -19,6 +19,7 @@ import yaml
 
 from qonduit import errors
 from qonduit.devices.schema import device_file_schema, installed
+from qonduit.devices.settings import KEYS
 from qonduit.devices.spool import WaitingError
 from qonduit.emulators import faults
 from qonduit.emulators.latency import PRESETS
@@ -106,7 +107,7 @@ def kinds() -> str:
             for name, option in made.known_options.items()
         ]
         about = inspect.getdoc(inspect.getmodule(made)) or ""
-        required = [f"`{key}`" for key in getattr(made, "required", ())]
+        required = [f"`{key}`" if key in KEYS else f"the option `{key}`" for key in getattr(made, "required", ())]
         needs = f"Its device file must have {' and '.join(required)}.\n\n" if required else ""
         parts.append(
             f"### {kind}\n\n`{kind}`. {about}\n\n{needs}{_table(['Option', 'Default', 'Accepts', 'Meaning'], rows)}"

@@ -4,7 +4,9 @@ property tests.
 Property tests have no deadlines, since a kernel's first call compiles it.
 """
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -14,7 +16,9 @@ from hypothesis import HealthCheck, settings
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
 
 # No test may find, or leave, an entry in the ledger of whoever runs it.
-os.environ["QONDUIT_LEDGER"] = str(Path(tempfile.mkdtemp(prefix="qonduit-ledger-")) / "ledger.db")
+_ledger = tempfile.mkdtemp(prefix="qonduit-ledger-")
+atexit.register(shutil.rmtree, _ledger, ignore_errors=True)
+os.environ["QONDUIT_LEDGER"] = str(Path(_ledger) / "ledger.db")
 for _name in ("QONDUIT_DEVICE", "QONDUIT_RUN", "QONDUIT_SPOOL"):
     os.environ.pop(_name, None)
 

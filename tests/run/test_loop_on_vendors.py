@@ -55,8 +55,8 @@ def test_the_loop_runs_on_the_vendors_device_and_a_second_run_buys_nothing(vendo
         }
         first = loop(tmp_path, job, "first", **variables)
         # Iterations that ask the same with the same seed share one purchase.
-        bought = [entry.job for entry in Ledger(tmp_path / "ledger.db").entries()]
-        assert [job["id"] for job in server.jobs()] == bought
+        bought = Ledger(tmp_path / "ledger.db").entries()
+        assert [job["label"] for job in server.jobs()] == [entry.key for entry in bought]
         assert 1 <= len(bought) <= ITERATIONS
         second = loop(tmp_path, job, "second", **variables)
         assert len(server.jobs()) == len(bought)
